@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use ftl_agents::contract::{Backend, Limits, Order, Part, PartKind, Rest, converse};
-use ftl_agents::model::seats::Seats;
-use ftl_agents::model::{Dialect, Endpoint, Model};
+use ftl_agents::contract::{Backend, PartKind, PromptPart, SessionLimits, SessionOrder, TurnRest, converse};
+use ftl_agents::model::concurrency::ConcurrencyLimit;
+use ftl_agents::model::{Dialect, Model, ModelEndpoint};
 use ftl_agents::scripted::{Script, Scripted};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
@@ -65,12 +65,15 @@ impl Drop for Served {
     }
 }
 
-fn model(endpoint: Endpoint) -> Model {
+fn model(endpoint: ModelEndpoint) -> Model {
     Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()))
 }
 
-fn ordered(folder: &std::path::Path) -> Order {
-    Order { limits: Limits { requests: u32::MAX, ..Limits::default() }, ..order(folder, &allowance(9)) }
+fn ordered(folder: &std::path::Path) -> SessionOrder {
+    SessionOrder {
+        limits: SessionLimits { requests: u32::MAX, ..SessionLimits::default() },
+        ..order(folder, &allowance(9))
+    }
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -83,7 +86,7 @@ fn latency(url: &str, dialect: Dialect) {
     let folder = tempfile::tempdir().unwrap();
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let backend = model(endpoint(dialect, url));
-    let words = [Part::new(PartKind::Task, "Do it.")];
+    let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let path = match dialect {
         Dialect::Chat => "/chat/completions",
         Dialect::Responses => "/responses",
@@ -97,7 +100,7 @@ fn latency(url: &str, dialect: Dialect) {
     for _ in 0..TURNS {
         let mut session = backend.open(ordered(folder.path()), desk(&clerk)).unwrap();
         let began = Instant::now();
-        assert!(matches!(session.turn(&words), Ok(Rest::Submitted(_))));
+        assert!(matches!(session.turn(&words), Ok(TurnRest::Submitted(_))));
         ours.push(began.elapsed());
         session.close();
         let agent = ureq::Agent::new_with_defaults();
@@ -124,7 +127,7 @@ fn resident() -> u64 {
 /// Many sessions at once, each with its connection open and its conversation in memory.
 fn crowd(url: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let backend = model(Endpoint { seats: Seats::new(16), ..endpoint(Dialect::Chat, url) });
+    let backend = model(ModelEndpoint { seats: ConcurrencyLimit::new(16), ..endpoint(Dialect::Chat, url) });
     let before = resident();
     let all = Barrier::new(SESSIONS + 1);
     let mut times = Vec::new();
@@ -136,7 +139,7 @@ fn crowd(url: &str) {
                     let mut session = backend.open(ordered(folder.path()), desk(&clerk)).unwrap();
                     let began = Instant::now();
                     for _ in 0..5 {
-                        session.turn(&[Part::new(PartKind::Task, "Do it.")]).unwrap();
+                        session.turn(&[PromptPart::new(PartKind::Task, "Do it.")]).unwrap();
                     }
                     let took = began.elapsed();
                     all.wait();
@@ -165,7 +168,7 @@ fn scripts() {
     let began = Instant::now();
     for _ in 0..1000 {
         let clerk = Arc::new(Clerk::new(&allowance(9)));
-        let words = [Part::new(PartKind::Task, "Do it.")];
+        let words = [PromptPart::new(PartKind::Task, "Do it.")];
         assert!(converse(&backend, ordered(folder.path()), &words, &desk(&clerk)).outcome.is_ok());
     }
     println!("1,000 scripted sessions that write a file: {:?}", began.elapsed());

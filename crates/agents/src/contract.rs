@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ftl_core::desk::{Allowance, Call};
 use ftl_core::run::Usage;
+use ftl_core::tool_policy::{ToolAllowance, ToolCall};
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
+use crate::error::AgentError;
 use crate::launch::Launcher;
 use crate::schema::{Schema, find_json};
-use crate::trouble::Trouble;
 
 /// How often an answer that does not fit is sent back.
 pub const MAX_CORRECTIONS: u32 = 2;
@@ -45,15 +45,19 @@ pub trait Backend: Send + Sync {
     /// What it enforces, honestly.
     fn enforces(&self) -> Enforced;
     /// Whether it is there and can be reached, without spending anything.
-    fn probe(&self) -> Probe;
+    fn probe(&self) -> ProbeResult;
     /// Opens a session. Nothing is said to the agent yet.
-    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble>;
+    fn open(
+        &self,
+        order: SessionOrder,
+        desk: Arc<dyn SessionHost>,
+    ) -> Result<Box<dyn AgentSession>, AgentError>;
 }
 
 /// A conversation with an agent.
-pub trait Session: Send {
+pub trait AgentSession: Send {
     /// Says something to the agent and listens until it rests.
-    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble>;
+    fn turn(&mut self, words: &[PromptPart]) -> Result<TurnRest, AgentError>;
     /// The meters of which some use was not reported, so far.
     fn unknown(&self) -> BTreeSet<Name>;
     /// The call that was denied last in this turn, and why: where the agent need not have been told.
@@ -69,9 +73,9 @@ pub trait Session: Send {
 }
 
 /// Who rules, charges and listens: one for each task.
-pub trait Desk: Send + Sync {
+pub trait SessionHost: Send + Sync {
     /// Rules on a call before it is made, and counts it when it may be.
-    fn rule(&self, call: &Call) -> Verdict;
+    fn rule(&self, call: &ToolCall) -> Verdict;
     /// Charges what was used since the last time; an error ends the session.
     fn charge(&self, usage: &Usage) -> Result<(), String>;
     /// Lets those who watch see something. It must not wait for them.
@@ -88,7 +92,7 @@ pub trait Desk: Send + Sync {
     /// Something was said to the agent after its prompt: for whoever records a session.
     fn on_message(&self, _text: &str) {}
     /// A session was opened under this name and can be taken up by it again, as [`Order::earlier`].
-    fn opened(&self, _session: &str) {}
+    fn on_session_opened(&self, _session: &str) {}
     /// Looks for lessons about something: what is known, as text.
     fn recall(&self, about: &str) -> Result<String, String> {
         Err(format!("nothing is remembered here, about `{about}` or anything else"))
@@ -125,7 +129,7 @@ pub enum Said<'a> {
 
 /// What a session is opened for.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct SessionOrder {
     /// The folder in which the agent works.
     pub folder: PathBuf,
     /// The role.
@@ -137,13 +141,13 @@ pub struct Order {
     /// Who the agent is and which rules hold.
     pub system: String,
     /// What it may do.
-    pub allowance: Allowance,
+    pub allowance: ToolAllowance,
     /// The shape of its answer.
     pub answer: Schema,
     /// How long and how much.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// Who runs commands; nothing where none may be run.
-    pub shell: Option<Arc<dyn Shell>>,
+    pub shell: Option<Arc<dyn CommandRunner>>,
     /// Who starts the agent's own program; nothing where no program may be started.
     pub launcher: Option<Arc<dyn Launcher>>,
     /// Where the agent's own program finds the tools of its state; nothing where it has no way to them.
@@ -155,7 +159,7 @@ pub struct Order {
 
 /// How long a session may take and how much it may say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// How many times the model is asked in a session.
     pub requests: u32,
     /// How long an agent may be silent.
@@ -164,15 +168,15 @@ pub struct Limits {
     pub whole: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { requests: 100, silence: Duration::from_secs(120), whole: Duration::from_secs(900) }
+impl Default for SessionLimits {
+    fn default() -> SessionLimits {
+        SessionLimits { requests: 100, silence: Duration::from_secs(120), whole: Duration::from_secs(900) }
     }
 }
 
 /// One part of what is said to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PromptPart {
     /// What it is.
     pub kind: PartKind,
     /// The text.
@@ -190,16 +194,16 @@ pub enum PartKind {
     Background,
 }
 
-impl Part {
+impl PromptPart {
     /// A part of that kind.
-    pub fn new(kind: PartKind, text: impl Into<String>) -> Part {
-        Part { kind, text: text.into() }
+    pub fn new(kind: PartKind, text: impl Into<String>) -> PromptPart {
+        PromptPart { kind, text: text.into() }
     }
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rest {
+pub enum TurnRest {
     /// The agent submitted this through the terminal tool.
     Submitted(Json),
     /// It only spoke.
@@ -209,9 +213,15 @@ pub enum Rest {
 }
 
 /// Runs a command in a process tree that somebody owns. The engine hands one in.
-pub trait Shell: Send + Sync + fmt::Debug {
+pub trait CommandRunner: Send + Sync + fmt::Debug {
     /// Runs a command in a folder, for at most so long; it looks at the desk whether it is still wanted.
-    fn run(&self, command: &str, folder: &Path, limit: Duration, desk: &dyn Desk) -> Result<Ran, String>;
+    fn run(
+        &self,
+        command: &str,
+        folder: &Path,
+        limit: Duration,
+        desk: &dyn SessionHost,
+    ) -> Result<Ran, String>;
 }
 
 /// What a command did.
@@ -279,7 +289,7 @@ pub struct Enforced {
 
 /// What a probe found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct ProbeResult {
     /// Whether it can be used now; if not, why and what to do.
     pub usable: Result<(), String>,
     /// Its version or address, for people.
@@ -288,16 +298,16 @@ pub struct Probe {
 
 /// How a conversation came to its end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct ConversationEnd {
     /// The answer, or why there is none.
-    pub outcome: Result<Answer, Trouble>,
+    pub outcome: Result<AgentAnswer, AgentError>,
     /// The meters of which some use is unknown.
     pub unknown: BTreeSet<Name>,
 }
 
 /// What came out of a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum AgentAnswer {
     /// An answer that fits its schema.
     Done(Json),
     /// A question to a person; the session is closed.
@@ -310,34 +320,39 @@ pub struct Misfits(AtomicU32);
 
 impl Misfits {
     /// Counts one: what the agent is told about it, or the end of the conversation when it was the last.
-    pub fn refuse(&self, faults: &str) -> Result<String, Trouble> {
+    pub fn refuse(&self, faults: &str) -> Result<String, AgentError> {
         if self.0.fetch_add(1, Ordering::Relaxed) >= MAX_CORRECTIONS {
             let most = MAX_CORRECTIONS + 1;
-            return Err(Trouble::Bad(format!("{most} answers in a row do not fit: {faults}")));
+            return Err(AgentError::Bad(format!("{most} answers in a row do not fit: {faults}")));
         }
         Ok(format!("Your answer does not fit its schema:\n{faults}\nSubmit the whole answer again."))
     }
 }
 
 /// Opens a session, says the prompt, and sends an answer that does not fit back with what is wrong.
-pub fn converse(backend: &dyn Backend, order: Order, words: &[Part], desk: &Arc<dyn Desk>) -> Ended {
+pub fn converse(
+    backend: &dyn Backend,
+    order: SessionOrder,
+    words: &[PromptPart],
+    desk: &Arc<dyn SessionHost>,
+) -> ConversationEnd {
     let answer = order.answer.clone();
     let mut session = match backend.open(order, desk.clone()) {
         Ok(session) => session,
-        Err(trouble) => return Ended { outcome: Err(trouble), unknown: BTreeSet::new() },
+        Err(trouble) => return ConversationEnd { outcome: Err(trouble), unknown: BTreeSet::new() },
     };
     let outcome = until_it_fits(&mut *session, &answer, words, &**desk);
     let unknown = session.unknown();
     session.close();
-    Ended { outcome, unknown }
+    ConversationEnd { outcome, unknown }
 }
 
 fn until_it_fits(
-    session: &mut dyn Session,
+    session: &mut dyn AgentSession,
     answer: &Schema,
-    words: &[Part],
-    desk: &dyn Desk,
-) -> Result<Answer, Trouble> {
+    words: &[PromptPart],
+    desk: &dyn SessionHost,
+) -> Result<AgentAnswer, AgentError> {
     let mut rest = session.turn(words)?;
     let own = Misfits::default();
     loop {
@@ -348,20 +363,20 @@ fn until_it_fits(
         let denied = session.denied().map(|denied| format!("\n- {denied}")).unwrap_or_default();
         let text = session.misfits().unwrap_or(&own).refuse(&format!("{faults}{denied}"))?;
         desk.on_message(&text);
-        rest = session.turn(&[Part::new(PartKind::Feedback, text)])?;
+        rest = session.turn(&[PromptPart::new(PartKind::Feedback, text)])?;
     }
 }
 
 /// The answer in what an agent rests with, or what is wrong with it.
-fn fitting(answer: &Schema, rest: Rest) -> Result<Answer, String> {
+fn fitting(answer: &Schema, rest: TurnRest) -> Result<AgentAnswer, String> {
     let json = match rest {
-        Rest::Asked(question) => return Ok(Answer::Asked(question)),
-        Rest::Submitted(json) => json,
-        Rest::Said(text) => find_json(&text).ok_or_else(|| {
+        TurnRest::Asked(question) => return Ok(AgentAnswer::Asked(question)),
+        TurnRest::Submitted(json) => json,
+        TurnRest::Said(text) => find_json(&text).ok_or_else(|| {
             String::from("- there is no JSON in it; call `submit`, or answer with JSON alone")
         })?,
     };
-    check_answer(answer, &json).map(|()| Answer::Done(json))
+    check_answer(answer, &json).map(|()| AgentAnswer::Done(json))
 }
 
 /// Checks an answer against its size and its schema; what is wrong with it, a line each.
@@ -382,7 +397,7 @@ mod tests {
     fn an_answer_has_a_size() {
         // Two quotes are part of it.
         let of =
-            |length: usize| fitting(&Schema::anything(), Rest::Submitted(Json::from("x".repeat(length))));
+            |length: usize| fitting(&Schema::anything(), TurnRest::Submitted(Json::from("x".repeat(length))));
         assert!(of(MAX_ANSWER_BYTES - 2).is_ok());
         assert!(of(MAX_ANSWER_BYTES - 1).unwrap_err().contains("is the most"));
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::trouble::Trouble;
+use crate::error::AgentError;
 
 /// How long one line of a program may be.
 pub const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
@@ -22,7 +22,7 @@ pub const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
 
 /// A program, completely: nothing else of ours reaches it but the mark of its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct AgentProgram {
     /// An absolute path, or a name to be looked up in the PATH of `env`.
     pub program: OsString,
     /// Its words.
@@ -36,13 +36,13 @@ pub struct Program {
 /// Starts programs in process trees that somebody owns. The engine hands one in.
 pub trait Launcher: Send + Sync + fmt::Debug {
     /// Starts a program. What cannot be started is told here or as its end.
-    fn launch(&self, program: &Program) -> Result<Launched, Trouble>;
+    fn launch(&self, program: &AgentProgram) -> Result<Launched, AgentError>;
 }
 
 /// A program that was started. Dropping it ends it, with all that it has started.
 pub struct Launched {
     /// What it reads.
-    pub input: Arc<dyn Input>,
+    pub input: Arc<dyn InputChannel>,
     /// What it says.
     pub output: Hearing,
     /// The tree of its processes.
@@ -50,7 +50,7 @@ pub struct Launched {
 }
 
 /// What a program reads.
-pub trait Input: Send + Sync {
+pub trait InputChannel: Send + Sync {
     /// Gives it bytes; never waits until it has read them. An error when it reads no more.
     fn write(&self, bytes: &[u8]) -> Result<(), String>;
     /// The program finds the end after what it was given.
@@ -69,7 +69,7 @@ pub enum Heard {
     /// A line of its output, without its end.
     Line(Vec<u8>),
     /// It has ended, and this was all.
-    Ended(Exit),
+    Ended(ProgramExit),
 }
 
 /// How it is told that a program was ended because it said more than anybody can read.
@@ -77,7 +77,7 @@ const TOO_MUCH: &str = "it wrote";
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Exit {
+pub struct ProgramExit {
     /// Its code, if it ended by itself.
     pub code: Option<i32>,
     /// How it ended, in a sentence.
@@ -90,7 +90,7 @@ pub struct Exit {
     pub machine: bool,
 }
 
-impl Exit {
+impl ProgramExit {
     /// Whether it was ended because it said more than anybody can read.
     pub fn is_flood(&self) -> bool {
         self.how.starts_with(TOO_MUCH)
@@ -141,7 +141,7 @@ impl Telling {
     }
 
     /// The program has ended. What it said last without an end of line is a line too.
-    pub fn ended(mut self, exit: Exit) {
+    pub fn on_exit(mut self, exit: ProgramExit) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             let _ = self.send.send(Heard::Line(line));
@@ -155,7 +155,7 @@ impl Telling {
 pub struct Hearing {
     receive: Receiver<Heard>,
     unread: Arc<AtomicUsize>,
-    exit: Option<Exit>,
+    exit: Option<ProgramExit>,
 }
 
 impl Hearing {
@@ -176,7 +176,7 @@ impl Hearing {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 let how = String::from("nobody reads its output any more");
-                self.exit = Some(Exit { how, ..Exit::default() });
+                self.exit = Some(ProgramExit { how, ..ProgramExit::default() });
                 self.exit.clone().map(Heard::Ended)
             }
         }
@@ -239,8 +239,8 @@ mod tests {
             (line("one"), line("two"), line(""))
         );
         assert_eq!(hearing.next(NOW), None);
-        let exit = Exit { code: Some(0), ..Exit::default() };
-        telling.ended(exit.clone());
+        let exit = ProgramExit { code: Some(0), ..ProgramExit::default() };
+        telling.on_exit(exit.clone());
         assert_eq!(hearing.next(NOW), line("thr"));
         assert_eq!(hearing.next(NOW), Some(Heard::Ended(exit.clone())));
         assert_eq!(hearing.next(NOW), Some(Heard::Ended(exit)));

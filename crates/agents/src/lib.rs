@@ -6,16 +6,16 @@
 //! process: commands go through the [`bench::Shell`] that the engine hands in.
 
 pub mod acp;
-pub mod bench;
 pub mod cli;
 pub mod contract;
+pub mod error;
 pub mod launch;
+pub mod mcp_endpoint;
 pub mod model;
 pub mod prompts;
 pub mod schema;
 pub mod scripted;
 pub mod secrets;
 pub mod timing;
-pub mod trouble;
+pub mod toolset;
 pub mod variables;
-pub mod window;

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::desk::{Allowance, Write};
+use ftl_core::tool_policy::{ToolAllowance, Write};
 use serde_json::Value as Json;
 
-use crate::bench::{self, ASK, SUBMIT};
-use crate::contract::{Part, PartKind};
+use crate::contract::{PartKind, PromptPart};
 use crate::schema::Schema;
+use crate::toolset::{self, ASK, SUBMIT};
 pub use concerns::{Concern, ConcernError, MAX_CONCERNS};
 use concerns::{concerns, mark};
 
@@ -90,7 +90,7 @@ pub struct Filling<'a> {
     /// The folder in which it works.
     pub folder: &'a Path,
     /// What it may do.
-    pub allowance: &'a Allowance,
+    pub allowance: &'a ToolAllowance,
     /// What it is given, by name, but for feedback.
     pub inputs: &'a [(String, String)],
     /// The brief of its workspace.
@@ -105,11 +105,11 @@ pub struct Filling<'a> {
 
 /// A prompt as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt {
+pub struct RenderedPrompt {
     /// The system text.
     pub system: String,
     /// What is said first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PromptPart>,
 }
 
 impl Prompts {
@@ -179,7 +179,7 @@ impl Prompts {
     }
 
     /// Fills a prompt in. Feedback that is there always is in it.
-    pub fn render(&self, filling: &Filling<'_>) -> Result<Prompt, String> {
+    pub fn render(&self, filling: &Filling<'_>) -> Result<RenderedPrompt, String> {
         let role = filling.role;
         let sections =
             self.roles.get(role).ok_or_else(|| format!("there is no prompt for the role {role}"))?;
@@ -198,8 +198,9 @@ impl Prompts {
             ("answer", answer(filling)),
         ]);
         let parts = sections.iter().filter(|section| section.says_something(&holes));
-        let parts = parts.map(|section| Part::new(section.kind, joined(&section.pieces, &holes))).collect();
-        Ok(Prompt { system: joined(&self.system, &holes), parts })
+        let parts =
+            parts.map(|section| PromptPart::new(section.kind, joined(&section.pieces, &holes))).collect();
+        Ok(RenderedPrompt { system: joined(&self.system, &holes), parts })
     }
 }
 
@@ -295,7 +296,7 @@ fn pieces(text: &str, first_line: usize, known: &[&str]) -> Result<Vec<Piece>, S
 }
 
 fn tools(filling: &Filling<'_>) -> String {
-    let own = bench::tools(&filling.allowance.tools, filling.answer);
+    let own = toolset::tools(&filling.allowance.tools, filling.answer);
     if own.is_empty() {
         return String::from("You have no tools: answer with JSON alone.");
     }
@@ -303,7 +304,7 @@ fn tools(filling: &Filling<'_>) -> String {
     format!("You have these tools and no others:\n{}", lines.join("\n"))
 }
 
-fn rules(allowance: &Allowance) -> String {
+fn rules(allowance: &ToolAllowance) -> String {
     let write = match &allowance.write {
         Write::Nothing => String::from("You may write nothing."),
         Write::Anything => String::from("You may write any file of the folder."),
@@ -371,11 +372,11 @@ mod tests {
     use super::*;
     use ftl_core::value::Name;
 
-    fn filled(filling: &Filling<'_>) -> Prompt {
+    fn filled(filling: &Filling<'_>) -> RenderedPrompt {
         Prompts::built_in().unwrap().render(filling).unwrap()
     }
 
-    fn filling<'a>(allowance: &'a Allowance, answer: &'a Schema) -> Filling<'a> {
+    fn filling<'a>(allowance: &'a ToolAllowance, answer: &'a Schema) -> Filling<'a> {
         Filling {
             role: "coder",
             task: "Codes.",
@@ -391,7 +392,7 @@ mod tests {
 
     #[test]
     fn so_many_lessons_go_into_a_prompt() {
-        let (allowance, answer) = (Allowance::default(), Schema::anything());
+        let (allowance, answer) = (ToolAllowance::default(), Schema::anything());
         let lessons: Vec<String> = (0..=MAX_LESSONS).map(|number| format!("lesson-{number}-")).collect();
         let prompt = filled(&Filling { lessons: &lessons, ..filling(&allowance, &answer) });
         let told: String = prompt.parts.iter().map(|part| part.text.as_str()).collect();
@@ -401,7 +402,7 @@ mod tests {
 
     #[test]
     fn every_role_has_a_prompt_and_feedback_always_reaches_it() {
-        let (allowance, answer) = (Allowance::default(), Schema::anything());
+        let (allowance, answer) = (ToolAllowance::default(), Schema::anything());
         for role in Catalogue::standard().roles() {
             for form in &role.forms {
                 let filling = Filling {
@@ -411,7 +412,7 @@ mod tests {
                     ..filling(&allowance, &answer)
                 };
                 let prompt = filled(&filling);
-                let feedback: Vec<&Part> =
+                let feedback: Vec<&PromptPart> =
                     prompt.parts.iter().filter(|part| part.kind == PartKind::Feedback).collect();
                 assert!(feedback.len() == 1 && feedback[0].text.contains("MEND IT"), "{}", role.name);
                 assert!(prompt.parts[0].text.contains(form.about), "{}", role.name);
@@ -425,7 +426,8 @@ mod tests {
         const MAX_TOKENS: usize = 600;
         let tools = ["read", "search", "edit", "write", "bash", "recall", "ask", "submit"].map(Name::from);
         let write = Write::Only(["src/some/file.rs".to_owned()].into());
-        let allowance = Allowance { tools: tools.into(), write, calls: Some(5), ..Allowance::default() };
+        let allowance =
+            ToolAllowance { tools: tools.into(), write, calls: Some(5), ..ToolAllowance::default() };
         let role = Catalogue::standard().role("builder").unwrap();
         for form in &role.forms {
             let answer = Schema::new(ftl_core::catalogue::schema(&form.answer)).unwrap();
@@ -441,11 +443,11 @@ mod tests {
 
     #[test]
     fn a_prompt_says_what_really_holds() {
-        let allowance = Allowance {
+        let allowance = ToolAllowance {
             tools: ["read", "submit"].map(Name::from).into(),
             write: Write::Only(["src".to_owned()].into()),
             calls: Some(5),
-            ..Allowance::default()
+            ..ToolAllowance::default()
         };
         let answer = Schema::anything();
         let inputs = [("story".to_owned(), "add a {{folder}}".to_owned())];
@@ -461,7 +463,7 @@ mod tests {
             prompt.parts[0].text.contains("```data story\nadd a {{folder}}\n```"),
             "what is filled in stays"
         );
-        let none = filled(&filling(&Allowance::default(), &answer));
+        let none = filled(&filling(&ToolAllowance::default(), &answer));
         assert!(none.system.contains("You have no tools") && none.system.contains("You may write nothing."));
     }
 

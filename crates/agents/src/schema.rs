@@ -106,7 +106,7 @@ fn check(schema: &Json, value: &Json, path: &str, faults: &mut Vec<String>) {
     {
         return faults.push(format!("- {path}: is {}, not {}", kind(value), types(ty).join(" or ")));
     }
-    closed(words, value, path, faults);
+    check_closed(words, value, path, faults);
     numbers(words, value, path, faults);
     if let Some(ways) = words.get("anyOf").and_then(Json::as_array) {
         any_of(ways, value, path, faults);
@@ -124,7 +124,7 @@ fn check(schema: &Json, value: &Json, path: &str, faults: &mut Vec<String>) {
     }
 }
 
-fn closed(words: &Map<String, Json>, value: &Json, path: &str, faults: &mut Vec<String>) {
+fn check_closed(words: &Map<String, Json>, value: &Json, path: &str, faults: &mut Vec<String>) {
     if let Some(allowed) = words.get("enum").and_then(Json::as_array)
         && !allowed.contains(value)
     {

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::contract::Desk;
+use crate::contract::SessionHost;
 
 /// How long a wait is cut into, to look whether it is still wanted.
 pub const SLICE: Duration = Duration::from_millis(25);
@@ -14,7 +14,7 @@ pub trait Timing: Send + Sync {
     /// How much time has passed since some moment.
     fn now(&self) -> Duration;
     /// Lets a time pass; whether the desk still wants the answer.
-    fn pause(&self, time: Duration, desk: &dyn Desk) -> bool;
+    fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool;
     /// Any number.
     fn throw(&self) -> u64;
 }
@@ -43,7 +43,7 @@ impl Timing for RealTime {
         self.began.elapsed()
     }
 
-    fn pause(&self, time: Duration, desk: &dyn Desk) -> bool {
+    fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool {
         let end = Instant::now() + time;
         while !desk.is_cancelled() {
             let left = end.saturating_duration_since(Instant::now());
@@ -63,7 +63,7 @@ impl Timing for RealTime {
 
 /// How often and after how long a service is asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// How often in all.
     pub attempts: u32,
     /// The first wait, which doubles.
@@ -72,13 +72,13 @@ pub struct Retry {
     pub most: Duration,
 }
 
-impl Default for Retry {
-    fn default() -> Retry {
-        Retry { attempts: 5, first: Duration::from_millis(500), most: Duration::from_secs(30) }
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy { attempts: 5, first: Duration::from_millis(500), most: Duration::from_secs(30) }
     }
 }
 
-impl Retry {
+impl RetryPolicy {
     /// How long to wait after so many attempts, or nothing when it is time to give up: half of the
     /// time is certain, half of it is thrown. What the service asks for is the least.
     pub fn wait(&self, made: u32, asked: Option<Duration>, thrown: u64) -> Option<Duration> {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn waits_double_and_vary_and_end() {
         let retry =
-            Retry { attempts: 5, first: Duration::from_millis(100), most: Duration::from_millis(300) };
+            RetryPolicy { attempts: 5, first: Duration::from_millis(100), most: Duration::from_millis(300) };
         let ms = |made, asked: Option<u64>, thrown| {
             retry.wait(made, asked.map(Duration::from_millis), thrown).map(|wait| wait.as_millis())
         };

@@ -48,7 +48,7 @@ mod anthropic {
 fn a_model_without_calls_works_by_a_schema() {
     use std::sync::Arc;
 
-    use ftl_agents::contract::{Answer, Part, PartKind, TURNS, converse};
+    use ftl_agents::contract::{AgentAnswer, PartKind, PromptPart, TURNS, converse};
     use ftl_agents::model::{Calls, Model};
     use ftl_agents::secrets::Secrets;
     use ftl_agents::timing::RealTime;
@@ -71,9 +71,9 @@ fn a_model_without_calls_works_by_a_schema() {
     std::fs::create_dir(folder.path().join("src")).unwrap();
     let allowed = allowance(9);
     let clerk = Arc::new(Clerk::new(&allowed));
-    let words = [Part::new(PartKind::Task, "Do it.")];
+    let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let ended = converse(&backend, order(folder.path(), &allowed), &words, &desk(&clerk));
-    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "summary": "done" }))));
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));
     assert_eq!(std::fs::read_to_string(folder.path().join("src/new.txt")).unwrap(), "text");
     assert!(!folder.path().join("other.txt").exists(), "it is denied like any other");
     let heard = clerk.heard();

@@ -13,14 +13,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_agents::contract::{
-    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, converse,
+    AgentAnswer, Backend, ConversationEnd, MONEY, PartKind, PromptPart, SessionLimits, SessionOrder, TOKENS,
+    TURNS, converse,
 };
-use ftl_agents::model::seats::Seats;
-use ftl_agents::model::{Calls, Dialect, Endpoint, Model};
+use ftl_agents::error::AgentError;
+use ftl_agents::model::concurrency::ConcurrencyLimit;
+use ftl_agents::model::{Calls, Dialect, Model, ModelEndpoint};
 use ftl_agents::secrets::Secrets;
-use ftl_agents::timing::{RealTime, Retry, Timing};
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::Allowance;
+use ftl_agents::timing::{RealTime, RetryPolicy, Timing};
+use ftl_core::tool_policy::ToolAllowance;
 use ftl_core::value::Name;
 use ftl_testkit::model_server::ModelServer;
 use ftl_testkit::speakers::{Clerk, FakeTime, KEY, allowance, desk, endpoint, order};
@@ -31,7 +32,7 @@ struct Room {
     folder: tempfile::TempDir,
     clerk: Arc<Clerk>,
     server: ModelServer,
-    allowance: Allowance,
+    allowance: ToolAllowance,
 }
 
 impl Room {
@@ -43,20 +44,20 @@ impl Room {
         Room { folder, clerk: Arc::new(Clerk::new(&allowance)), server, allowance }
     }
 
-    fn endpoint(&self, dialect: Dialect) -> Endpoint {
+    fn endpoint(&self, dialect: Dialect) -> ModelEndpoint {
         endpoint(dialect, &self.server.url("case"))
     }
 
-    fn order(&self) -> Order {
+    fn order(&self) -> SessionOrder {
         order(self.folder.path(), &self.allowance)
     }
 
-    fn ask(&self, endpoint: Endpoint, timing: Arc<dyn Timing>) -> Ended {
+    fn ask(&self, endpoint: ModelEndpoint, timing: Arc<dyn Timing>) -> ConversationEnd {
         let model = Model::new(endpoint, Arc::new(Secrets::new()), timing);
-        converse(&model, self.order(), &[Part::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
+        converse(&model, self.order(), &[PromptPart::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
     }
 
-    fn quick(&self, dialect: Dialect) -> Ended {
+    fn quick(&self, dialect: Dialect) -> ConversationEnd {
         self.ask(self.endpoint(dialect), Arc::new(RealTime::new()))
     }
 }
@@ -71,8 +72,8 @@ fn failing(fail: Json) -> Json {
     step
 }
 
-fn is_done(ended: &Ended) {
-    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "summary": "done" }))));
+fn is_done(ended: &ConversationEnd) {
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));
 }
 
 fn every(case: impl Fn(Dialect)) {
@@ -99,7 +100,7 @@ fn a_storm_that_does_not_end_is_an_outage() {
         let fail = json!({ "status": 529, "times": 99, "message": "overloaded" });
         let room = Room::new(json!([failing(fail)]));
         let ended = room.quick(dialect);
-        let Err(Trouble::Outage { service, why, after, claimed: false }) = ended.outcome else {
+        let Err(AgentError::Outage { service, why, after, claimed: false }) = ended.outcome else {
             panic!("{ended:?}")
         };
         let told = format!("{}: 529: overloaded", room.endpoint(dialect).url);
@@ -112,22 +113,22 @@ fn a_storm_that_does_not_end_is_an_outage() {
 fn waits_obey_retry_after_and_nobody_sleeps_in_this_test() {
     let room = Room::new(json!([failing(json!({ "status": 429, "times": 3, "retry_after": 7 }))]));
     let timing = Arc::new(FakeTime::new(3));
-    let retry = Retry { attempts: 5, first: Duration::from_millis(500), most: Duration::from_secs(30) };
-    let endpoint = Endpoint { retry, ..room.endpoint(Dialect::Chat) };
+    let retry = RetryPolicy { attempts: 5, first: Duration::from_millis(500), most: Duration::from_secs(30) };
+    let endpoint = ModelEndpoint { retry, ..room.endpoint(Dialect::Chat) };
     is_done(&room.ask(endpoint, timing.clone()));
     let waits: Vec<u128> = timing.waits().iter().map(Duration::as_millis).collect();
     assert_eq!(waits, [7003, 7003, 7003]);
 
     let room = Room::new(json!([failing(json!({ "status": 429, "times": 9, "retry_after": 3600 }))]));
     let timing = Arc::new(FakeTime::new(3));
-    let ended = room.ask(Endpoint { retry, ..room.endpoint(Dialect::Chat) }, timing.clone());
+    let ended = room.ask(ModelEndpoint { retry, ..room.endpoint(Dialect::Chat) }, timing.clone());
     let hour = Some(Duration::from_secs(3600));
-    assert!(matches!(&ended.outcome, Err(Trouble::Outage { after, .. }) if *after == hour), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Outage { after, .. }) if *after == hour), "{ended:?}");
     assert!(timing.waits().is_empty(), "an hour is not waited for here");
 
     let room = Room::new(json!([failing(json!({ "status": 500, "times": 4 }))]));
     let timing = Arc::new(FakeTime::new(0));
-    is_done(&room.ask(Endpoint { retry, ..room.endpoint(Dialect::Chat) }, timing.clone()));
+    is_done(&room.ask(ModelEndpoint { retry, ..room.endpoint(Dialect::Chat) }, timing.clone()));
     let waits: Vec<u128> = timing.waits().iter().map(Duration::as_millis).collect();
     assert_eq!(waits, [250, 500, 1000, 2000]);
 }
@@ -138,7 +139,7 @@ fn a_stream_that_breaks_off_is_asked_for_again_and_its_tokens_are_unknown() {
         let text = "long enough to be cut in the middle of the stream";
         let room = Room::new(json!([{ "text": text, "cut": true }]));
         let ended = room.quick(dialect);
-        assert!(matches!(&ended.outcome, Err(Trouble::Died(why)) if why.contains("3 times")), "{ended:?}");
+        assert!(matches!(&ended.outcome, Err(AgentError::Died(why)) if why.contains("3 times")), "{ended:?}");
         assert_eq!(ended.unknown, BTreeSet::from([Name::from(MONEY), Name::from(TOKENS)]));
         assert_eq!(room.clerk.heard().again, 2);
         assert_eq!(room.clerk.heard().total(TURNS), 0, "half an answer is none");
@@ -161,7 +162,7 @@ fn a_service_that_is_not_there_is_an_outage() {
     let url = format!("http://127.0.0.1:{port}/v1");
     let ended = room.ask(endpoint(Dialect::Chat, &url), Arc::new(RealTime::new()));
     assert!(
-        matches!(&ended.outcome, Err(Trouble::Outage { why, .. }) if why.contains("refused")),
+        matches!(&ended.outcome, Err(AgentError::Outage { why, .. }) if why.contains("refused")),
         "{ended:?}"
     );
     assert!(ended.unknown.is_empty(), "nothing was heard, nothing was used");
@@ -176,7 +177,7 @@ fn an_address_that_makes_no_sense_is_told_at_once() {
     for url in ["nonsense", "http://", "http://[::1/v1"] {
         let ended = room.ask(endpoint(Dialect::Chat, url), Arc::new(RealTime::new()));
         assert!(
-            matches!(&ended.outcome, Err(Trouble::CouldNotRun(_) | Trouble::Outage { .. })),
+            matches!(&ended.outcome, Err(AgentError::CouldNotRun(_) | AgentError::Outage { .. })),
             "{url}: {ended:?}"
         );
     }
@@ -189,7 +190,7 @@ fn bytes_that_never_become_an_event_do_not_hold_us() {
         let began = Instant::now();
         let ended = room.quick(dialect);
         assert!(
-            matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("nothing for 600ms")),
+            matches!(&ended.outcome, Err(AgentError::TimedOut(why)) if why.contains("nothing for 600ms")),
             "{ended:?}"
         );
         assert!(began.elapsed() < Duration::from_secs(10));
@@ -199,12 +200,13 @@ fn bytes_that_never_become_an_event_do_not_hold_us() {
 #[test]
 fn an_answer_that_takes_too_long_in_all_is_ended() {
     let room = Room::new(json!([{ "text": "slow ".repeat(200), "chunk_delay": 0.05 }]));
-    let limits = Limits { silence: Duration::from_secs(5), whole: Duration::from_millis(400), requests: 9 };
+    let limits =
+        SessionLimits { silence: Duration::from_secs(5), whole: Duration::from_millis(400), requests: 9 };
     let model = Model::new(room.endpoint(Dialect::Chat), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-    let order = Order { limits, ..room.order() };
-    let ended = converse(&model, order, &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+    let order = SessionOrder { limits, ..room.order() };
+    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "x")], &desk(&room.clerk));
     assert!(
-        matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("longer than 400ms")),
+        matches!(&ended.outcome, Err(AgentError::TimedOut(why)) if why.contains("longer than 400ms")),
         "{ended:?}"
     );
 }
@@ -215,7 +217,7 @@ fn a_page_instead_of_a_stream_is_refused_with_what_it_is() {
         for kind in ["text/html", "application/json"] {
             let room = Room::new(json!([{ "text": "x", "kind": kind }]));
             let ended = room.quick(dialect);
-            let Err(Trouble::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
+            let Err(AgentError::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
             assert!(why.contains(kind), "{why}");
             assert_eq!(room.server.log().len(), 1, "it is not asked again");
         }
@@ -230,9 +232,10 @@ fn a_wrong_key_is_told_once_and_never_shown() {
         let mut secrets = Secrets::new();
         secrets.hide(KEY);
         let model = Model::new(room.endpoint(dialect), Arc::new(secrets), Arc::new(RealTime::new()));
-        let ended = converse(&model, room.order(), &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+        let ended =
+            converse(&model, room.order(), &[PromptPart::new(PartKind::Task, "x")], &desk(&room.clerk));
         let wanted = format!("{} refuses: 401: invalid key [hidden], and [hidden] too", dialect.word());
-        assert_eq!(ended.outcome, Err(Trouble::CouldNotRun(wanted)));
+        assert_eq!(ended.outcome, Err(AgentError::CouldNotRun(wanted)));
         assert_eq!(room.server.log().len(), 1);
         let header = if dialect == Dialect::Anthropic { "x-api-key" } else { "authorization" };
         assert_eq!(room.server.log()[0]["auth_header"], header);
@@ -244,16 +247,16 @@ fn a_cancelled_stream_ends_while_the_server_hangs() {
     every(|dialect| {
         let room = Room::new(json!([{ "hang": 60 }]));
         let model = Model::new(room.endpoint(dialect), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-        let order = Order { limits: Limits::default(), ..room.order() };
+        let order = SessionOrder { limits: SessionLimits::default(), ..room.order() };
         std::thread::scope(|scope| {
             let desk = desk(&room.clerk);
             let model = &model;
             let talking =
-                scope.spawn(move || converse(model, order, &[Part::new(PartKind::Task, "x")], &desk));
+                scope.spawn(move || converse(model, order, &[PromptPart::new(PartKind::Task, "x")], &desk));
             room.server.wait_until_stalled();
             room.clerk.cancel();
             let cancelled = Instant::now();
-            assert_eq!(talking.join().unwrap().outcome, Err(Trouble::Cancelled));
+            assert_eq!(talking.join().unwrap().outcome, Err(AgentError::Cancelled));
             assert!(cancelled.elapsed() < Duration::from_secs(2), "{:?}", cancelled.elapsed());
         });
     });
@@ -290,7 +293,7 @@ fn an_answer_that_is_cut_off_is_asked_for_again_and_a_refusal_is_not() {
     });
     for dialect in [Dialect::Chat, Dialect::Anthropic] {
         let room = Room::new(json!([{ "text": "no", "stop": "refusal" }, submit()]));
-        assert_eq!(room.quick(dialect).outcome, Err(Trouble::Bad("the model refuses to answer".into())));
+        assert_eq!(room.quick(dialect).outcome, Err(AgentError::Bad("the model refuses to answer".into())));
     }
 }
 
@@ -298,10 +301,10 @@ fn an_answer_that_is_cut_off_is_asked_for_again_and_a_refusal_is_not() {
 fn a_model_whose_answers_are_always_cut_off_is_ended() {
     every(|dialect| {
         let room = Room::new(Json::from(vec![json!({ "text": "and again", "stop": "max_tokens" }); 9]));
-        let endpoint = Endpoint { max_output: Some(7), ..room.endpoint(dialect) };
+        let endpoint = ModelEndpoint { max_output: Some(7), ..room.endpoint(dialect) };
         let ended = room.ask(endpoint, Arc::new(RealTime::new()));
         let why = "3 answers in a row were cut off at max_output = 7";
-        assert_eq!(ended.outcome, Err(Trouble::Bad(why.into())), "{dialect:?}");
+        assert_eq!(ended.outcome, Err(AgentError::Bad(why.into())), "{dialect:?}");
         assert_eq!(room.clerk.heard().total(TURNS), 3);
     });
 }
@@ -315,12 +318,13 @@ fn a_small_model_that_fills_lists_comes_to_an_answer() {
     let shape = json!({ "type": "object", "required": ["approach"], "properties": {
         "approach": { "type": "string" }, "steps": list, "idioms": list, "avoid": list } });
     let answer = ftl_agents::schema::Schema::new(shape).unwrap();
-    let allowance = Allowance { tools: [Name::from("submit")].into(), ..room.allowance.clone() };
-    let order = Order { answer, allowance, ..room.order() };
-    let endpoint = Endpoint { calls: Calls::Schema, max_output: Some(200), ..room.endpoint(Dialect::Chat) };
+    let allowance = ToolAllowance { tools: [Name::from("submit")].into(), ..room.allowance.clone() };
+    let order = SessionOrder { answer, allowance, ..room.order() };
+    let endpoint =
+        ModelEndpoint { calls: Calls::Schema, max_output: Some(200), ..room.endpoint(Dialect::Chat) };
     let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-    let ended = converse(&model, order, &[Part::new(PartKind::Task, "Plan.")], &desk(&room.clerk));
-    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "approach": "again and again" }))));
+    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "Plan.")], &desk(&room.clerk));
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "approach": "again and again" }))));
     assert_eq!(room.clerk.heard().total(TURNS), 1);
 }
 
@@ -348,9 +352,12 @@ fn a_long_conversation_is_shortened_and_keeps_what_it_must() {
         steps.push(submit());
         let room = Room::new(Json::from(steps));
         std::fs::write(room.folder.path().join("src/big"), "big text\n".repeat(1000)).unwrap();
-        let endpoint = Endpoint { context: 20_000, max_output: Some(2000), ..room.endpoint(dialect) };
+        let endpoint = ModelEndpoint { context: 20_000, max_output: Some(2000), ..room.endpoint(dialect) };
         let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-        let words = [Part::new(PartKind::Task, "THE TASK"), Part::new(PartKind::Feedback, "THE FEEDBACK")];
+        let words = [
+            PromptPart::new(PartKind::Task, "THE TASK"),
+            PromptPart::new(PartKind::Feedback, "THE FEEDBACK"),
+        ];
         is_done(&converse(&model, room.order(), &words, &desk(&room.clerk)));
         let log = room.server.log();
         assert_eq!(log.len(), 13);
@@ -382,7 +389,7 @@ fn a_service_that_says_it_is_too_long_gets_less() {
     let room = Room::new(json!([never]));
     let ended = room.quick(Dialect::Chat);
     assert!(
-        matches!(&ended.outcome, Err(Trouble::CouldNotRun(why)) if why.contains("does not fit")),
+        matches!(&ended.outcome, Err(AgentError::CouldNotRun(why)) if why.contains("does not fit")),
         "{ended:?}"
     );
 }
@@ -391,13 +398,17 @@ fn a_service_that_says_it_is_too_long_gets_less() {
 fn an_endpoint_gets_only_so_many_requests_at_a_time() {
     let room =
         Room::new(json!([{ "call": { "name": "submit", "args": { "summary": "done" } }, "delay": 0.05 }]));
-    let endpoint = Endpoint { seats: Seats::new(2), ..room.endpoint(Dialect::Chat) };
+    let endpoint = ModelEndpoint { seats: ConcurrencyLimit::new(2), ..room.endpoint(Dialect::Chat) };
     let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                let ended =
-                    converse(&model, room.order(), &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+                let ended = converse(
+                    &model,
+                    room.order(),
+                    &[PromptPart::new(PartKind::Task, "x")],
+                    &desk(&room.clerk),
+                );
                 is_done(&ended);
             });
         }
@@ -407,7 +418,7 @@ fn an_endpoint_gets_only_so_many_requests_at_a_time() {
 
 #[test]
 fn seats_are_taken_in_the_order_of_asking() {
-    let seats = Seats::new(1);
+    let seats = ConcurrencyLimit::new(1);
     let clerk = Clerk::new(&allowance(1));
     let order = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -427,7 +438,7 @@ fn seats_are_taken_in_the_order_of_asking() {
     assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3, 4]);
     let _seat = seats.take(&clerk).unwrap();
     clerk.cancel();
-    assert!(matches!(seats.take(&clerk), Err(Trouble::Cancelled)));
+    assert!(matches!(seats.take(&clerk), Err(AgentError::Cancelled)));
     assert_eq!(seats.waiting(), 0);
 }
 
@@ -435,8 +446,8 @@ fn seats_are_taken_in_the_order_of_asking() {
 fn a_model_without_a_price_has_no_known_cost() {
     let room = Room::new(json!([submit()]));
     let model = Model::new(room.endpoint(Dialect::Chat), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-    let order = Order { model: Some("other".into()), ..room.order() };
-    let ended = converse(&model, order, &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+    let order = SessionOrder { model: Some("other".into()), ..room.order() };
+    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "x")], &desk(&room.clerk));
     is_done(&ended);
     assert_eq!(ended.unknown, BTreeSet::from([Name::from(MONEY)]));
     assert_eq!(room.server.log()[0]["model"], "other");
@@ -447,7 +458,10 @@ fn a_model_that_never_submits_is_ended() {
     let read = json!({ "call": { "name": "read", "args": { "path": "." } } });
     let room = Room::new(Json::from(vec![read; 40]));
     let ended = room.quick(Dialect::Responses);
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.contains("asked 20 times")), "{ended:?}");
+    assert!(
+        matches!(&ended.outcome, Err(AgentError::Bad(why)) if why.contains("asked 20 times")),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -457,7 +471,7 @@ fn an_error_is_read_so_far_and_no_further() {
         let message = format!("because {}", "x".repeat(length));
         let fail = json!({ "status": 400, "times": 99, "message": message });
         let ended = Room::new(json!([failing(fail)])).quick(Dialect::Chat);
-        let Err(Trouble::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
+        let Err(AgentError::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
         assert_eq!(why.contains("refuses: 400: because xxx"), told, "{}", &why[..why.len().min(200)]);
         assert!(why.len() < 2000, "{} bytes", why.len());
     }

@@ -115,7 +115,7 @@ impl fmt::Display for Finding {
 
 /// A permission from a plan or a person: a kind of finding, everywhere or at and below one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Allowance {
+pub struct FindingAllowance {
     /// The kind.
     #[serde(with = "kind_word")]
     pub kind: FindingKind,
@@ -125,9 +125,9 @@ pub struct Allowance {
     pub by: String,
 }
 
-impl Allowance {
+impl FindingAllowance {
     /// Reads `KIND` or `KIND PATH`, as plans and people write it.
-    pub fn parse(text: &str, by: &str) -> Result<Allowance, String> {
+    pub fn parse(text: &str, by: &str) -> Result<FindingAllowance, String> {
         let text = text.trim();
         let (word, path) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let kind = FindingKind::parse(word).ok_or_else(|| {
@@ -135,7 +135,7 @@ impl Allowance {
             format!("`{word}` is no kind of finding; hint: one of {}", words.join(", "))
         })?;
         let path = Some(bare(path.trim()).to_owned()).filter(|path| !path.is_empty());
-        Ok(Allowance { kind, path, by: by.to_owned() })
+        Ok(FindingAllowance { kind, path, by: by.to_owned() })
     }
 
     /// Whether it is about this finding.
@@ -149,7 +149,7 @@ impl Allowance {
     }
 }
 
-impl fmt::Display for Allowance {
+impl fmt::Display for FindingAllowance {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.path.as_ref().map_or(String::new(), |path| format!(" {path}"));
         write!(out, "{}{at}, allowed by {}", self.kind, self.by)
@@ -173,7 +173,7 @@ mod kind_word {
 }
 
 /// Marks the findings that somebody allows.
-pub fn allow(findings: &mut [Finding], allowances: &[Allowance]) {
+pub fn allow(findings: &mut [Finding], allowances: &[FindingAllowance]) {
     for finding in findings {
         let allowance = allowances.iter().find(|allowance| allowance.fits(finding));
         finding.allowed = allowance.map(|allowance| allowance.by.clone());
@@ -186,7 +186,7 @@ pub fn blocks(findings: &[Finding]) -> bool {
 }
 
 /// All findings for people, one a line, what blocks first.
-pub fn told(findings: &[Finding]) -> String {
+pub fn render_findings(findings: &[Finding]) -> String {
     let (first, rest): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|one| one.stops());
     let lines: Vec<String> = first.into_iter().chain(rest).map(ToString::to_string).collect();
     lines.join("\n")
@@ -232,7 +232,7 @@ mod tests {
     fn an_allowance_is_for_one_kind_at_or_below_one_path() {
         for line in FITS.lines().filter(|line| !line.trim().is_empty()) {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-            let allowance = Allowance::parse(cells[0], "the plan").unwrap();
+            let allowance = FindingAllowance::parse(cells[0], "the plan").unwrap();
             let (word, path) = cells[1].split_once(' ').unwrap();
             let finding = Finding::block(FindingKind::parse(word).unwrap(), path, Some(3), "x");
             assert_eq!(allowance.fits(&finding), cells[2] == "yes", "{line}");
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_word_that_is_no_kind_is_refused_with_the_words_that_are() {
-        let error = Allowance::parse("skip_all tests", "Ada").unwrap_err();
+        let error = FindingAllowance::parse("skip_all tests", "Ada").unwrap_err();
         assert!(error.contains("`skip_all` is no kind of finding") && error.contains("test_skipped"));
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let mut allowed = Finding::block(FindingKind::CiChanged, "ci.yml", None, "it differs");
         allowed.allowed = Some("the plan".to_owned());
         assert_eq!(
-            told(&[noted, allowed, gone]),
+            render_findings(&[noted, allowed, gone]),
             "t.py: test_file_deleted: it is gone\na.py:2: test_detected: it asks for CI (noted)\n\
              ci.yml: ci_changed: it differs (allowed by the plan)"
         );

@@ -59,7 +59,7 @@ pub fn check_slug(slug: &str) -> Result<(), Wrong> {
     };
     let what = match is_kebab {
         true => format!("is longer than {MAX_SLUG_BYTES} letters"),
-        false => format!("must be in kebab case: {}", shown(slug)),
+        false => format!("must be in kebab case: {}", quote_name(slug)),
     };
     Err(Wrong::new(what, hint))
 }
@@ -67,7 +67,7 @@ pub fn check_slug(slug: &str) -> Result<(), Wrong> {
 /// Whether a text is the path of one file inside the repository.
 pub fn check_path(path: &str) -> Result<(), Wrong> {
     let relative = "name the file by its path from the root of the repository, such as \"src/login.py\"";
-    let says = |what: &str| format!("{what}: {}", shown(path));
+    let says = |what: &str| format!("{what}: {}", quote_name(path));
     if path.trim().is_empty() {
         return Err(Wrong::new("is an empty path", relative));
     }
@@ -157,7 +157,7 @@ fn is_private(path: &str) -> bool {
 }
 
 /// A text as a message shows it: quoted, escaped and not too long.
-pub fn shown(text: &str) -> String {
+pub fn quote_name(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
         short.push('…');

@@ -1,10 +1,10 @@
 //! Failures: what went wrong and what to do about it.
 
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
 /// Why a command could not do what it was asked.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct CommandError {
     /// What went wrong, with what.
     pub message: String,
     /// The same for people, where several lines read better than one; never part of a document.
@@ -12,17 +12,17 @@ pub struct Failure {
     /// What to do next.
     pub hint: String,
     /// How the command ends.
-    pub exit: Exit,
+    pub exit: ExitStatus,
 }
 
-impl Failure {
+impl CommandError {
     /// An error with a way on.
-    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure { message: message.into(), lines: None, hint: hint.into(), exit: Exit::Error }
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> CommandError {
+        CommandError { message: message.into(), lines: None, hint: hint.into(), exit: ExitStatus::Error }
     }
 
     /// The command line asks for two things that do not go together.
-    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Usage, ..Failure::new(message, hint) }
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> CommandError {
+        CommandError { exit: ExitStatus::Usage, ..CommandError::new(message, hint) }
     }
 }

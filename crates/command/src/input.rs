@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ftl_folder as folder;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// How much is read from standard input or a file.
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
@@ -14,14 +14,14 @@ const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_WORDS_BYTES: usize = 16 * 1024;
 
 /// What a person wants, in words: some, and not too many of them. `what` names them, `how` says how they are typed.
-pub fn check_words<'a>(text: &'a str, what: &str, how: &str) -> Result<&'a str, Failure> {
+pub fn check_words<'a>(text: &'a str, what: &str, how: &str) -> Result<&'a str, CommandError> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Failure::usage(format!("the {what} is empty"), how));
+        return Err(CommandError::usage(format!("the {what} is empty"), how));
     }
     if text.len() > MAX_WORDS_BYTES {
         let message = format!("the {what} has {} bytes; {MAX_WORDS_BYTES} is the most", text.len());
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             message,
             "say it shorter, and put the rest into a file of the repository",
         ));
@@ -30,9 +30,9 @@ pub fn check_words<'a>(text: &'a str, what: &str, how: &str) -> Result<&'a str, 
 }
 
 /// The text of a file, or of standard input for `-`.
-pub fn text_of(file: &Path) -> Result<String, Failure> {
+pub fn text_of(file: &Path) -> Result<String, CommandError> {
     let cannot = |error: std::io::Error| {
-        Failure::new(
+        CommandError::new(
             format!("`{}` cannot be read: {error}", file.display()),
             "name a file, or - for standard input",
         )
@@ -46,9 +46,9 @@ pub fn text_of(file: &Path) -> Result<String, Failure> {
     }
     if bytes.len() as u64 > MAX_INPUT_BYTES {
         let message = format!("`{}` has more than {MAX_INPUT_BYTES} bytes", file.display());
-        return Err(Failure::new(message, "make it smaller"));
+        return Err(CommandError::new(message, "make it smaller"));
     }
     String::from_utf8(bytes).map_err(|error| {
-        Failure::new(format!("`{}` is not UTF-8: {error}", file.display()), "write it as UTF-8")
+        CommandError::new(format!("`{}` is not UTF-8: {error}", file.display()), "write it as UTF-8")
     })
 }

@@ -17,15 +17,15 @@ pub mod input;
 pub mod limits;
 pub mod out;
 mod page;
+pub mod protocol_loader;
 mod queue;
 pub mod records;
 pub mod root;
 pub mod session;
-pub mod shelf;
 pub mod signals;
 
 pub use args::{GlobalArgs, Group};
-pub use exit::Exit;
-pub use failure::Failure;
+pub use exit::ExitStatus;
+pub use failure::CommandError;
 pub use out::Out;
 pub use page::Page;

@@ -5,8 +5,8 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitStatus;
+use crate::failure::CommandError;
 
 /// The least address space to drive runs in. The demonstration, six tasks side by side, ends in the middle below
 /// 512 MB; each thread of ours and each arena of the allocator reserves more than it uses.
@@ -19,7 +19,7 @@ pub const MIN_STACK: u64 = 1024 * 1024;
 const OWN_STACK: usize = 8 * 1024 * 1024;
 
 /// Refuses to drive runs under limits that would end it in the middle.
-pub fn suffice_to_drive() -> Result<(), Failure> {
+pub fn suffice_to_drive() -> Result<(), CommandError> {
     let low = |resource, least| getrlimit(resource).current.filter(|limit| *limit < least);
     if let Some(limit) = low(Resource::As, MIN_ADDRESS_SPACE) {
         return Err(too_low("address space", "ulimit -v", limit, MIN_ADDRESS_SPACE));
@@ -30,7 +30,7 @@ pub fn suffice_to_drive() -> Result<(), Failure> {
     }
 }
 
-fn too_low(what: &str, command: &str, limit: u64, least: u64) -> Failure {
+fn too_low(what: &str, command: &str, limit: u64, least: u64) -> CommandError {
     let message = format!(
         "the {what} is limited to {} kB; driving runs takes {} kB at least, and would end in the middle",
         limit / 1024,
@@ -38,11 +38,11 @@ fn too_low(what: &str, command: &str, limit: u64, least: u64) -> Failure {
     );
     let hint =
         format!("raise it: `{command} {}`, or `{command} unlimited`; reading works meanwhile", least / 1024);
-    Failure::new(message, hint)
+    CommandError::new(message, hint)
 }
 
 /// Does all work on a stack that is large enough, also where the limit of this process is low.
-pub fn with_stack(work: impl FnOnce() -> Exit + Send + 'static) -> Exit {
+pub fn with_stack(work: impl FnOnce() -> ExitStatus + Send + 'static) -> ExitStatus {
     if getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= MIN_STACK) {
         return work();
     }
@@ -50,13 +50,13 @@ pub fn with_stack(work: impl FnOnce() -> Exit + Send + 'static) -> Exit {
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(exit)) => exit,
         // What a panic had to say was said already.
-        Ok(Err(_)) => Exit::Error,
+        Ok(Err(_)) => ExitStatus::Error,
         Err(error) => {
             use std::io::Write as _;
             let stderr = &mut std::io::stderr();
             let _ = writeln!(stderr, "error: no stack of {OWN_STACK} bytes can be had: {error}");
             let _ = writeln!(stderr, "hint: raise it: `ulimit -s unlimited`, and `ulimit -v unlimited`");
-            Exit::Error
+            ExitStatus::Error
         }
     }
 }

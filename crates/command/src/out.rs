@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use anstream::ColorChoice;
-use ftl_engine::drive::Stop;
+use ftl_engine::drive::StopSignal;
 use ftl_view::paint::{self, paint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::queue::{self, Queue, Told};
+use crate::exit::ExitStatus;
+use crate::failure::CommandError;
+use crate::queue::{self, AnswerOutcome, Queue};
 
 /// How wide a text is at most, whatever the terminal.
 const MAX_WIDTH: usize = 100;
@@ -39,7 +39,7 @@ pub struct Out {
 /// How a command prints that obeys signals.
 struct Behind {
     queue: Queue,
-    stop: Stop,
+    stop: StopSignal,
     /// Whether an answer was given up: nobody reads.
     unread: AtomicBool,
 }
@@ -60,7 +60,7 @@ impl Out {
     }
 
     /// From now on a thread prints, and a signal ends the waiting for the reader.
-    pub fn obey(&self, stop: &Stop) -> io::Result<()> {
+    pub fn obey(&self, stop: &StopSignal) -> io::Result<()> {
         let queue = Queue::start(stop.clone(), write_out)?;
         let _ = self.behind.set(Behind { queue, stop: stop.clone(), unread: AtomicBool::new(false) });
         Ok(())
@@ -77,7 +77,7 @@ impl Out {
     }
 
     /// Prints a text for people, or what a person asked to have as text.
-    pub fn text(&self, text: &str) -> Result<(), Failure> {
+    pub fn text(&self, text: &str) -> Result<(), CommandError> {
         let text = &self.respelled(text);
         if anstream::stdout().current_choice() == ColorChoice::Never {
             return self.bytes(&anstream::adapter::strip_str(text).to_string());
@@ -86,7 +86,7 @@ impl Out {
     }
 
     /// Prints how it goes: lines that may be left out where nobody reads them.
-    pub fn progress(&self, text: &str) -> Result<(), Failure> {
+    pub fn progress(&self, text: &str) -> Result<(), CommandError> {
         let Some(behind) = self.behind.get() else { return self.text(text) };
         if anstream::stdout().current_choice() == ColorChoice::Never {
             behind.queue.progress(&anstream::adapter::strip_str(text).to_string());
@@ -97,13 +97,13 @@ impl Out {
     }
 
     /// Prints bytes as they are, without looking for colours in them.
-    pub fn bytes(&self, text: &str) -> Result<(), Failure> {
+    pub fn bytes(&self, text: &str) -> Result<(), CommandError> {
         let written = match self.behind.get() {
             None => write_out(text),
             Some(behind) if behind.unread.load(Ordering::Relaxed) => return Err(unread()),
             Some(behind) => match behind.queue.answer(text) {
-                Told::Written(written) => written,
-                Told::Unread => {
+                AnswerOutcome::Written(written) => written,
+                AnswerOutcome::Unread => {
                     behind.unread.store(true, Ordering::Relaxed);
                     self.beside(text);
                     return Err(unread());
@@ -114,28 +114,28 @@ impl Out {
     }
 
     /// Prints bytes that need not be text, such as a patch.
-    pub fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn raw(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut stream = io::stdout().lock();
         self.judge(stream.write_all(bytes).and_then(|()| stream.flush()))
     }
 
     /// Prints the one JSON document of a command.
-    pub fn json(&self, document: &impl Serialize) -> Result<(), Failure> {
+    pub fn json(&self, document: &impl Serialize) -> Result<(), CommandError> {
         let mut text = serde_json::to_string_pretty(document).map_err(|error| {
-            Failure::new(format!("the answer cannot be written as JSON: {error}"), "please report this")
+            CommandError::new(format!("the answer cannot be written as JSON: {error}"), "please report this")
         })?;
         text.push('\n');
         self.bytes(&text)
     }
 
-    fn judge(&self, written: io::Result<()>) -> Result<(), Failure> {
+    fn judge(&self, written: io::Result<()>) -> Result<(), CommandError> {
         match written {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.gone.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Err(error) => Err(Failure::new(
+            Err(error) => Err(CommandError::new(
                 format!("the answer cannot be written: {error}"),
                 "see where standard output goes, and whether there is room",
             )),
@@ -163,16 +163,16 @@ impl Out {
     }
 
     /// Says what failed, on standard error.
-    pub fn error(&self, failure: &Failure) {
+    pub fn error(&self, failure: &CommandError) {
         self.complain(&paint(paint::ERROR, "error:"), failure);
     }
 
     /// Says what a person should look at, on standard error.
-    pub fn warning(&self, failure: &Failure) {
+    pub fn warning(&self, failure: &CommandError) {
         self.complain(&paint(paint::WARNING, "warning:"), failure);
     }
 
-    fn complain(&self, word: &str, failure: &Failure) {
+    fn complain(&self, word: &str, failure: &CommandError) {
         let hint = paint(paint::HINT, "hint:");
         let message = failure.lines.as_ref().unwrap_or(&failure.message);
         let (message, advice) = (paint::lines(message), paint::lines(&self.respelled(&failure.hint)));
@@ -180,7 +180,7 @@ impl Out {
     }
 
     /// Ends a command that failed. With `--json` the answer is still one document.
-    pub fn failed(&self, failure: &Failure) -> Exit {
+    pub fn failed(&self, failure: &CommandError) -> ExitStatus {
         self.error(failure);
         if self.json {
             let error = json!({ "message": failure.message, "hint": failure.hint });
@@ -204,10 +204,10 @@ fn has_no_reader() -> bool {
     poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-fn unread() -> Failure {
+fn unread() -> CommandError {
     let message = "nobody reads standard output";
     let hint = "what was to be printed there stands on standard error; `ftl status` shows it again";
-    Failure { exit: Exit::Interrupted, ..Failure::new(message, hint) }
+    CommandError { exit: ExitStatus::Interrupted, ..CommandError::new(message, hint) }
 }
 
 /// Takes `--color` from the command line before anything else is understood, so that help and

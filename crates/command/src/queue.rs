@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl_engine::drive::Stop;
+use ftl_engine::drive::StopSignal;
 
 /// How many lines wait for the reader before the next ones are left out.
 pub(crate) const MAX_LINES: usize = 4096;
@@ -31,11 +31,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Lines and answers on their way to a stream.
 pub(crate) struct Queue {
     line: Arc<Line>,
-    stop: Stop,
+    stop: StopSignal,
 }
 
 /// What became of an answer.
-pub(crate) enum Told {
+pub(crate) enum AnswerOutcome {
     /// It was written, or could not be.
     Written(io::Result<()>),
     /// Nobody has read it.
@@ -68,7 +68,7 @@ enum Piece {
 impl Queue {
     /// Starts the thread; everything goes through `write`.
     pub(crate) fn start(
-        stop: Stop,
+        stop: StopSignal,
         write: impl Fn(&str) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Queue> {
         let line = Arc::new(Line::default());
@@ -95,7 +95,7 @@ impl Queue {
                 self.line.came.notify_one();
                 let room = self.line.room.wait_timeout(waiting, LOOK);
                 waiting = room.unwrap_or_else(PoisonError::into_inner).0;
-                waiting.slow = waiting.is_full() && (Instant::now() >= enough || self.stop.said() > 0);
+                waiting.slow = waiting.is_full() && (Instant::now() >= enough || self.stop.times_said() > 0);
             }
             waiting.push_line(line);
         }
@@ -104,11 +104,11 @@ impl Queue {
 
     /// Prints an answer, and waits until it is written. After a signal the lines before it are left out,
     /// and it has only a moment.
-    pub(crate) fn answer(&self, text: &str) -> Told {
+    pub(crate) fn answer(&self, text: &str) -> AnswerOutcome {
         let (tell, told) = channel();
         {
             let mut waiting = self.line.lock();
-            if self.stop.said() > 0 {
+            if self.stop.times_said() > 0 {
                 waiting.leave_out_progress();
             }
             waiting.tell_left_out();
@@ -190,16 +190,18 @@ impl Waiting {
 }
 
 /// Waits until something is written; for a moment only once a signal came.
-pub(crate) fn wait(told: &Receiver<io::Result<()>>, stop: &Stop) -> Told {
+pub(crate) fn wait(told: &Receiver<io::Result<()>>, stop: &StopSignal) -> AnswerOutcome {
     let mut enough: Option<Instant> = None;
     loop {
         match told.recv_timeout(LOOK) {
-            Ok(written) => return Told::Written(written),
-            Err(RecvTimeoutError::Disconnected) => return Told::Unread,
+            Ok(written) => return AnswerOutcome::Written(written),
+            Err(RecvTimeoutError::Disconnected) => return AnswerOutcome::Unread,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if stop.said() > 0 && Instant::now() >= *enough.get_or_insert_with(|| Instant::now() + MAX_PATIENCE) {
-            return Told::Unread;
+        if stop.times_said() > 0
+            && Instant::now() >= *enough.get_or_insert_with(|| Instant::now() + MAX_PATIENCE)
+        {
+            return AnswerOutcome::Unread;
         }
     }
 }
@@ -209,7 +211,7 @@ mod tests {
     use super::*;
 
     /// A reader that reads only when it is told to.
-    fn slow(stop: &Stop) -> (Queue, Sender<()>, Receiver<String>) {
+    fn slow(stop: &StopSignal) -> (Queue, Sender<()>, Receiver<String>) {
         let (read, wait) = channel::<()>();
         let (seen, texts) = channel();
         let write = move |text: &str| {
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_left_out_and_counted_and_the_answer_is_not() {
-        let stop = Stop::default();
+        let stop = StopSignal::default();
         let (queue, read, texts) = slow(&stop);
         // Some are with the reader already, as many again wait, and the rest finds no room.
         let (count, line) = (3 * MAX_LINES, "word ".repeat(20));
@@ -229,7 +231,7 @@ mod tests {
             queue.progress(&format!("{number} {line}\n"));
         }
         drop(read);
-        assert!(matches!(queue.answer("the end\n"), Told::Written(Ok(()))));
+        assert!(matches!(queue.answer("the end\n"), AnswerOutcome::Written(Ok(()))));
         let text: String = texts.try_iter().collect();
         let lines: Vec<&str> = text.lines().collect();
         let told = lines[lines.len() - 2];
@@ -242,22 +244,22 @@ mod tests {
 
     #[test]
     fn a_reader_that_reads_misses_nothing_however_much_comes_at_once() {
-        let stop = Stop::default();
+        let stop = StopSignal::default();
         let (queue, read, texts) = slow(&stop);
         drop(read);
         let text: String = (0..5 * MAX_LINES).map(|number| format!("{number}\n")).collect();
         queue.progress(&text);
-        assert!(matches!(queue.answer("the end\n"), Told::Written(Ok(()))));
+        assert!(matches!(queue.answer("the end\n"), AnswerOutcome::Written(Ok(()))));
         assert_eq!(texts.try_iter().collect::<String>(), format!("{text}the end\n"));
     }
 
     #[test]
     fn after_a_signal_an_answer_has_only_a_moment() {
-        let stop = Stop::default();
+        let stop = StopSignal::default();
         let (queue, _read, texts) = slow(&stop);
         queue.progress("one\ntwo\n");
         stop.say();
-        assert!(matches!(queue.answer("the end\n"), Told::Unread));
+        assert!(matches!(queue.answer("the end\n"), AnswerOutcome::Unread));
         assert!(texts.try_recv().is_err());
     }
 }

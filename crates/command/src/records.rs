@@ -7,22 +7,22 @@ use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 
 use crate::args::GlobalArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitStatus;
+use crate::failure::CommandError;
 use crate::out::Out;
 use crate::session;
 
 /// The records of the repository, to change it.
-pub fn open(cli: &GlobalArgs) -> Result<Records, Failure> {
+pub fn open(cli: &GlobalArgs) -> Result<Records, CommandError> {
     let place = session::place(cli)?;
     session::prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
     let config = session::config(&place)?;
-    named(cli, Records::with(place, Arc::new(store), config.records()))
+    named_campaign(cli, Records::with(place, Arc::new(store), config.records()))
 }
 
 /// The records of the campaign that was named, or of the current one.
-fn named(cli: &GlobalArgs, paper: Records) -> Result<Records, Failure> {
+fn named_campaign(cli: &GlobalArgs, paper: Records) -> Result<Records, CommandError> {
     paper.finish_interrupted_move().map_err(|error| failure(&error))?;
     match &cli.campaign {
         Some(id) => paper.for_campaign(id).map_err(|error| failure(&error)),
@@ -31,33 +31,36 @@ fn named(cli: &GlobalArgs, paper: Records) -> Result<Records, Failure> {
 }
 
 /// The records of a store that is there. Nothing is made.
-pub fn existing(cli: &GlobalArgs) -> Result<Option<Records>, Failure> {
+pub fn existing(cli: &GlobalArgs) -> Result<Option<Records>, CommandError> {
     let place = session::place(cli)?;
     let found = session::existing(&place)?;
     match found {
         Some(store) => {
             let config = session::config(&place)?;
-            named(cli, Records::with(place, Arc::new(store), config.records())).map(Some)
+            named_campaign(cli, Records::with(place, Arc::new(store), config.records())).map(Some)
         }
         None => Ok(None),
     }
 }
 
 /// What the engine did not do, as a failure of a command.
-pub fn failure(error: &RecordError) -> Failure {
+pub fn failure(error: &RecordError) -> CommandError {
     match error {
         // Scripts tell these two by their exit code in every command; of the rest the FTL plugin knows one code.
         RecordError::Store(error @ (StoreError::Lost(_) | StoreError::InUse(_))) => {
             session::store_failure(error)
         }
-        RecordError::Store(error) => Failure { exit: Exit::Error, ..session::store_failure(error) },
+        RecordError::Store(error) => {
+            CommandError { exit: ExitStatus::Error, ..session::store_failure(error) }
+        }
         RecordError::Plan(errors) => {
             let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            Failure::new(lines.join("\n"), error.hint().unwrap_or_default())
+            CommandError::new(lines.join("\n"), error.hint().unwrap_or_default())
         }
-        error => {
-            Failure::new(error.to_string(), error.hint().unwrap_or_else(|| "run `ftl doctor`".to_owned()))
-        }
+        error => CommandError::new(
+            error.to_string(),
+            error.hint().unwrap_or_else(|| "run `ftl doctor`".to_owned()),
+        ),
     }
 }
 
@@ -73,7 +76,7 @@ pub fn with<T>(
     out: &Out,
     paper: &Records,
     work: impl FnOnce(&Records) -> Result<T, RecordError>,
-) -> Result<T, Failure> {
+) -> Result<T, CommandError> {
     let done = work(paper);
     tell(out, paper);
     done.map_err(|error| failure(&error))

@@ -4,14 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// The folder that holds the state and the protocols of a repository.
 pub const STATE_FOLDER: &str = ".ftl";
 
 /// The folder named by `--repo`; else the nearest folder upward that holds `.ftl/`, not above the
 /// git root; else the git root; else the current folder.
-pub fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, Failure> {
+pub fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, CommandError> {
     if let Some(folder) = named {
         return named_root(folder);
     }
@@ -32,13 +32,13 @@ pub fn shadowed(root: &Path) -> Option<PathBuf> {
     is_inner.then(|| above.to_owned())
 }
 
-fn named_root(folder: &Path) -> Result<PathBuf, Failure> {
+fn named_root(folder: &Path) -> Result<PathBuf, CommandError> {
     if folder.is_dir() {
         return Ok(folder.to_owned());
     }
     let what = if folder.exists() { "is not a folder" } else { "does not exist" };
     let message = format!("--repo: `{}` {what}", folder.display());
-    Err(Failure::new(message, "name the folder of the repository, or leave --repo out"))
+    Err(CommandError::new(message, "name the folder of the repository, or leave --repo out"))
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
             Tree(root)
         }
 
-        fn found(&self) -> PathBuf {
+        fn find_root(&self) -> PathBuf {
             let found = find(None, &self.0.join("a/b/c")).unwrap();
             found.strip_prefix(&self.0).unwrap().to_owned()
         }
@@ -74,9 +74,9 @@ mod tests {
     fn git_marks_the_root_as_a_folder_or_a_file() {
         let tree = Tree::new("git");
         fs::create_dir(tree.0.join(".git")).unwrap();
-        assert_eq!(tree.found(), Path::new(""));
+        assert_eq!(tree.find_root(), Path::new(""));
         fs::write(tree.0.join("a/b/.git"), "gitdir: elsewhere").unwrap();
-        assert_eq!(tree.found(), Path::new("a/b"));
+        assert_eq!(tree.find_root(), Path::new("a/b"));
     }
 
     #[test]
@@ -84,9 +84,9 @@ mod tests {
         let tree = Tree::new("state");
         fs::create_dir(tree.0.join(".git")).unwrap();
         fs::create_dir(tree.0.join(".ftl")).unwrap();
-        assert_eq!(tree.found(), Path::new(""));
+        assert_eq!(tree.find_root(), Path::new(""));
         fs::create_dir(tree.0.join("a/.ftl")).unwrap();
-        assert_eq!(tree.found(), Path::new("a"));
+        assert_eq!(tree.find_root(), Path::new("a"));
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let tree = Tree::new("above");
         fs::create_dir(tree.0.join(".ftl")).unwrap();
         fs::create_dir(tree.0.join("a/.git")).unwrap();
-        assert_eq!(tree.found(), Path::new("a"));
+        assert_eq!(tree.find_root(), Path::new("a"));
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         let tree = Tree::new("file");
         fs::create_dir(tree.0.join(".git")).unwrap();
         fs::write(tree.0.join("a/.ftl"), "").unwrap();
-        assert_eq!(tree.found(), Path::new(""));
+        assert_eq!(tree.find_root(), Path::new(""));
     }
 
     #[test]

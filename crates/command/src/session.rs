@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use ftl_engine::driver::DriveError;
 use ftl_engine::session::{Session, SessionError, Setup};
-use ftl_folder::Refusal;
-use ftl_folder::place::Place;
+use ftl_folder::FolderRefusal;
+use ftl_folder::state_folder::StateFolder;
 use ftl_git::{self as git, Repo};
 use ftl_language::library::Library;
-use ftl_process::lineage::Sign;
-use ftl_process::{self as process, Guard, Inside, evidence};
+use ftl_process::lineage::LineageSign;
+use ftl_process::{self as process, AgentLineage, Guard, evidence};
 use ftl_records::Records;
 use ftl_settings::config::Config;
 use ftl_settings::origin::ConfigError;
@@ -27,68 +27,68 @@ use ftl_view::paint::safe;
 use rustix::fs::{Access, access};
 
 use crate::args::GlobalArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitStatus;
+use crate::failure::CommandError;
 use crate::limits;
 use crate::out::Out;
-use crate::shelf::{self, Shelf};
+use crate::protocol_loader::{self, Shelf};
 
 /// Where the state of the repository is, once it is known that it may be used.
-pub fn place(cli: &GlobalArgs) -> Result<Place, Failure> {
+pub fn place(cli: &GlobalArgs) -> Result<StateFolder, CommandError> {
     let place = unchecked_place(cli)?;
     place.check().map_err(|error| place_failure(&place, &error))?;
     Ok(place)
 }
 
 /// The same for the doctor, who tells what is wrong with it.
-pub fn unchecked_place(cli: &GlobalArgs) -> Result<Place, Failure> {
-    Ok(Place::at(shelf::root_of(cli)?))
+pub fn unchecked_place(cli: &GlobalArgs) -> Result<StateFolder, CommandError> {
+    Ok(StateFolder::at(protocol_loader::root_of(cli)?))
 }
 
 /// A state that cannot be used as a failure of a command.
-pub fn place_failure(place: &Place, error: &std::io::Error) -> Failure {
+pub fn place_failure(place: &StateFolder, error: &std::io::Error) -> CommandError {
     let message = format!("the state in `{}` cannot be used: {error}", place.state().display());
-    match Refusal::of(error) {
-        Some(refusal) => Failure::new(message, refusal.hint()),
-        None => Failure::new(message, "see what stands there, and who may read and write it"),
+    match FolderRefusal::of(error) {
+        Some(refusal) => CommandError::new(message, refusal.hint()),
+        None => CommandError::new(message, "see what stands there, and who may read and write it"),
     }
 }
 
 /// The store, if there is one: for commands that only look.
-pub fn store(place: &Place) -> Result<Option<Arc<dyn Store>>, Failure> {
+pub fn store(place: &StateFolder) -> Result<Option<Arc<dyn Store>>, CommandError> {
     let found = existing(place)?;
     Ok(found.map(|store| Arc::new(store) as Arc<dyn Store>))
 }
 
 /// The store, which must exist, because a run was named.
-pub fn store_of_runs(place: &Place) -> Result<Arc<dyn Store>, Failure> {
+pub fn store_of_runs(place: &StateFolder) -> Result<Arc<dyn Store>, CommandError> {
     store(place)?.ok_or_else(|| {
         let message = format!("there are no runs in `{}`", place.root().display());
-        Failure::new(message, "`ftl run NAME` starts one; `--repo DIR` names another repository")
+        CommandError::new(message, "`ftl run NAME` starts one; `--repo DIR` names another repository")
     })
 }
 
 /// A session that may change things.
-pub fn open(cli: &GlobalArgs) -> Result<Session, Failure> {
-    opened(place(cli)?, Arc::new(Shelf::load(cli)?.library))
+pub fn open(cli: &GlobalArgs) -> Result<Session, CommandError> {
+    open_session(place(cli)?, Arc::new(Shelf::load(cli)?.library))
 }
 
 /// A session that opens a run, with protocols that were read already. What the settings say of them must fit; a run
 /// that is there already goes on with what it was opened with.
-pub fn open_with(cli: &GlobalArgs, library: Arc<Library>) -> Result<Session, Failure> {
+pub fn open_with(cli: &GlobalArgs, library: Arc<Library>) -> Result<Session, CommandError> {
     let place = place(cli)?;
     check_policies(&place, &library)?;
-    opened(place, library)
+    open_session(place, library)
 }
 
 /// Whether the policies of the settings are about protocols and states that there are.
-pub fn check_policies(place: &Place, library: &Library) -> Result<(), Failure> {
+pub fn check_policies(place: &StateFolder, library: &Library) -> Result<(), CommandError> {
     let own = own_config().unwrap_or_default();
     let checked = config(place)?.check_policies(library, &own);
-    checked.map_err(|error| Failure::new(error.to_string(), error.hint))
+    checked.map_err(|error| CommandError::new(error.to_string(), error.hint))
 }
 
-fn opened(place: Place, library: Arc<Library>) -> Result<Session, Failure> {
+fn open_session(place: StateFolder, library: Arc<Library>) -> Result<Session, CommandError> {
     limits::suffice_to_drive()?;
     has_a_name(&place)?;
     let config = config(&place)?;
@@ -114,7 +114,7 @@ pub fn look_at_retained(cli: &GlobalArgs, out: &Out) {
         Ok(notes) => notes.iter().for_each(|note| out.beside(&format!("note: {}\n", safe(note)))),
         Err(error) => {
             let hint = error.hint.clone().unwrap_or_else(|| String::from("`ftl doctor` looks at the state"));
-            out.warning(&Failure::new(
+            out.warning(&CommandError::new(
                 format!("a delivery cannot be looked at again: {}", error.message),
                 hint,
             ));
@@ -123,58 +123,61 @@ pub fn look_at_retained(cli: &GlobalArgs, out: &Out) {
 }
 
 /// Refuses a repository whose path cannot be written down: agents, guards and records are given paths as text.
-fn has_a_name(place: &Place) -> Result<(), Failure> {
+fn has_a_name(place: &StateFolder) -> Result<(), CommandError> {
     if place.root().to_str().is_some() {
         return Ok(());
     }
     let message = format!("the path of the repository is not UTF-8: `{}`", place.root().display());
-    Err(Failure::new(
+    Err(CommandError::new(
         message,
         "rename the folder, or clone the repository elsewhere; reading works meanwhile",
     ))
 }
 
 /// Makes the folders of the state, where the caller may.
-pub fn prepare(place: &Place) -> Result<(), Failure> {
+pub fn prepare(place: &StateFolder) -> Result<(), CommandError> {
     place.prepare().map_err(|error| {
         let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
         match place.stranger() {
-            Some(stranger) => Failure::new(message, stranger.hint()),
-            None => Failure::new(message, "see what stands there, and who may write it"),
+            Some(stranger) => CommandError::new(message, stranger.hint()),
+            None => CommandError::new(message, "see what stands there, and who may write it"),
         }
     })
 }
 
 /// Refuses root what it would write into a repository of somebody else's: its owner could not change it.
-pub fn not_root_elsewhere(place: &Place) -> Result<(), Failure> {
+pub fn not_root_elsewhere(place: &StateFolder) -> Result<(), CommandError> {
     match place.stranger().filter(|stranger| stranger.asker == 0) {
-        Some(stranger) => Err(Failure::new(stranger.to_string(), stranger.hint())),
+        Some(stranger) => Err(CommandError::new(stranger.to_string(), stranger.hint())),
         None => Ok(()),
     }
 }
 
 /// The store of a place, if there is one, for readers.
-pub fn existing(place: &Place) -> Result<Option<SqliteStore>, Failure> {
+pub fn existing(place: &StateFolder) -> Result<Option<SqliteStore>, CommandError> {
     SqliteStore::open_existing(&place.store()).map_err(|error| match (&error, place.stranger()) {
         (StoreError::ReadOnly(_), Some(stranger)) if access(place.store(), Access::READ_OK).is_err() => {
             let message = format!("the state cannot be read: {stranger}");
-            Failure::new(message, "only its owner may look at it; ask them, or use a repository of your own")
+            CommandError::new(
+                message,
+                "only its owner may look at it; ask them, or use a repository of your own",
+            )
         }
         (StoreError::ReadOnly(_), None) if access(place.store(), Access::READ_OK).is_err() => {
-            Failure::new(error.to_string(), "it is reading that failed: make .ftl/store readable")
+            CommandError::new(error.to_string(), "it is reading that failed: make .ftl/store readable")
         }
         (error, _) => store_failure(error),
     })
 }
 
 /// The settings that count for a repository: the user's, then the repository's own.
-pub fn config(place: &Place) -> Result<Config, Failure> {
+pub fn config(place: &StateFolder) -> Result<Config, CommandError> {
     Config::load(&config_files(place))
-        .map_err(|error: ConfigError| Failure::new(error.to_string(), error.hint))
+        .map_err(|error: ConfigError| CommandError::new(error.to_string(), error.hint))
 }
 
 /// The files of settings, in the order in which they count.
-pub fn config_files(place: &Place) -> Vec<PathBuf> {
+pub fn config_files(place: &StateFolder) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = own_config().into_iter().collect();
     files.push(place.shared_config());
     files.push(place.config());
@@ -195,43 +198,43 @@ fn command_line() -> String {
 }
 
 /// Who speaks. Never an agent: a person's word from inside an agent's process tree is refused.
-pub fn person(cli: &GlobalArgs, place: &Place) -> Result<String, Failure> {
+pub fn person(cli: &GlobalArgs, place: &StateFolder) -> Result<String, CommandError> {
     not_an_agent(place)?;
     let named = cli.by.clone().or_else(|| git_name(place)).or_else(|| std::env::var("USER").ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).ok_or_else(|| {
-        Failure::usage("nobody is named", "say who you are with --by NAME, or set git's user.name")
+        CommandError::usage("nobody is named", "say who you are with --by NAME, or set git's user.name")
     })
 }
 
 /// Refuses what comes from inside an agent's process tree: a run that an agent started would have limits
 /// of its own, and could start the next one.
-pub fn not_an_agent(place: &Place) -> Result<(), Failure> {
+pub fn not_an_agent(place: &StateFolder) -> Result<(), CommandError> {
     let Some(inside) = inside_agent(place) else { return Ok(()) };
     let message = match inside.by {
-        Sign::Mark | Sign::Guard | Sign::Attempt | Sign::Driver => {
+        LineageSign::Mark | LineageSign::Guard | LineageSign::Attempt | LineageSign::Driver => {
             format!("this comes from inside an agent's process tree (process {})", inside.pid)
         }
-        Sign::Namespace => format!(
+        LineageSign::Namespace => format!(
             "this may come from inside an agent's process tree: process {} is at work here, in another pid \
              namespace that cannot be seen from this one",
             inside.pid
         ),
-        Sign::Covered => String::from(
+        LineageSign::Covered => String::from(
             "this may come from inside an agent's process tree: something is mounted over a part of .ftl/store",
         ),
-        Sign::Open => String::from(
+        LineageSign::Open => String::from(
             "this may come from inside an agent's process tree: a run has an owner whose lock is gone, and a \
              process that cannot be seen from this pid namespace has the store open",
         ),
-        Sign::Unseen => String::from(
+        LineageSign::Unseen => String::from(
             "this may come from inside an agent's process tree: /proc does not show what started this process",
         ),
     };
-    Err(Failure { exit: Exit::Refused, ..Failure::new(message, inside.by.hint()) })
+    Err(CommandError { exit: ExitStatus::Refused, ..CommandError::new(message, inside.by.hint()) })
 }
 
 /// Whether this process is inside an agent's process tree, and what shows it.
-pub fn inside_agent(place: &Place) -> Option<Inside> {
+pub fn inside_agent(place: &StateFolder) -> Option<AgentLineage> {
     let drivers = owner::living(&place.owners());
     process::inside_agent(Some(&place.attempts()), &drivers).or_else(|| hidden_driver(place))
 }
@@ -239,28 +242,28 @@ pub fn inside_agent(place: &Place) -> Option<Inside> {
 /// What the kernel says about the store itself, whatever stands at the paths of the locks: something that is
 /// mounted over a part of it, or a process that has it open and cannot be seen, while a run has an owner who is
 /// not there.
-fn hidden_driver(place: &Place) -> Option<Inside> {
+fn hidden_driver(place: &StateFolder) -> Option<AgentLineage> {
     let (store, database) = (place.store(), place.database());
-    let inside = |by| Some(Inside { pid: std::process::id().cast_signed(), by });
+    let inside = |by| Some(AgentLineage { pid: std::process::id().cast_signed(), by });
     match evidence::is_covered(&store, &[place.owners(), place.attempts(), database.clone()]) {
         Ok(false) => {}
         // Whoever may not look into the store gives it no order either, and is told whose it is.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return None,
-        Ok(true) | Err(_) => return inside(Sign::Covered),
+        Ok(true) | Err(_) => return inside(LineageSign::Covered),
     }
     let unseen = evidence::is_open_unseen(&database).unwrap_or(true);
-    (unseen && has_lost_owner(place)).then(|| inside(Sign::Open)).flatten()
+    (unseen && has_lost_owner(place)).then(|| inside(LineageSign::Open)).flatten()
 }
 
 /// Whether a run has an owner that does not live, as far as its file tells. A store that cannot be read tells
 /// nothing, and takes no order either.
-fn has_lost_owner(place: &Place) -> bool {
+fn has_lost_owner(place: &StateFolder) -> bool {
     let rows = existing(place).ok().flatten().and_then(|store| store.runs("").ok()).unwrap_or_default();
     let lives = |name: &str| matches!(owner::life(&place.owners(), name), Ok(owner::Life::Alive { .. }));
     rows.iter().filter_map(|row| row.owner.as_deref()).any(|name| !lives(name))
 }
 
-fn git_name(place: &Place) -> Option<String> {
+fn git_name(place: &StateFolder) -> Option<String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(place.root()).args(["config", "--get", "user.name"]);
     let output = git.env("GIT_OPTIONAL_LOCKS", "0").output().ok()?;
@@ -269,51 +272,51 @@ fn git_name(place: &Place) -> Option<String> {
 }
 
 /// A failure of the store as a failure of a command.
-pub fn store_failure(error: &StoreError) -> Failure {
+pub fn store_failure(error: &StoreError) -> CommandError {
     let exit = match error {
-        StoreError::Corrupt(_) | StoreError::Lost(_) | StoreError::Gap { .. } => Exit::Malformed,
-        StoreError::Fenced { .. } | StoreError::Newer { .. } | StoreError::InUse(_) => Exit::Refused,
-        StoreError::NoRun(_) | StoreError::Exists(_) => Exit::Error,
-        StoreError::TooLarge { .. } | StoreError::Full(_) | StoreError::ReadOnly(_) => Exit::Error,
-        StoreError::Answered(_) | StoreError::NoCommand(_) | StoreError::Failed(_) => Exit::Error,
+        StoreError::Corrupt(_) | StoreError::Lost(_) | StoreError::Gap { .. } => ExitStatus::Malformed,
+        StoreError::Fenced { .. } | StoreError::Newer { .. } | StoreError::InUse(_) => ExitStatus::Refused,
+        StoreError::NoRun(_) | StoreError::Exists(_) => ExitStatus::Error,
+        StoreError::TooLarge { .. } | StoreError::Full(_) | StoreError::ReadOnly(_) => ExitStatus::Error,
+        StoreError::Answered(_) | StoreError::NoCommand(_) | StoreError::Failed(_) => ExitStatus::Error,
     };
-    Failure { exit, ..Failure::new(error.to_string(), error.hint()) }
+    CommandError { exit, ..CommandError::new(error.to_string(), error.hint()) }
 }
 
 /// A failure to drive a run as a failure of a command.
-pub fn drive_failure(error: &DriveError) -> Failure {
+pub fn drive_failure(error: &DriveError) -> CommandError {
     match error {
         DriveError::Journal(JournalError::Store(error)) => store_failure(error),
         DriveError::Journal(error @ JournalError::Unreadable { .. }) => {
-            Failure { exit: Exit::Malformed, ..Failure::new(error.to_string(), error.hint()) }
+            CommandError { exit: ExitStatus::Malformed, ..CommandError::new(error.to_string(), error.hint()) }
         }
         DriveError::Refused(refused) => refusal(refused, "ID"),
     }
 }
 
 /// A failure of a session as a failure of a command.
-pub fn session_failure(error: &SessionError) -> Failure {
+pub fn session_failure(error: &SessionError) -> CommandError {
     match error {
-        SessionError::Unknown { message, hint } => Failure::new(message, hint),
-        SessionError::Unfit(unfit) => Failure::new(&unfit.message, &unfit.hint),
-        SessionError::SecretInput { variable, .. } => Failure::new(
+        SessionError::Unknown { message, hint } => CommandError::new(message, hint),
+        SessionError::Unfit(unfit) => CommandError::new(&unfit.message, &unfit.hint),
+        SessionError::SecretInput { variable, .. } => CommandError::new(
             error.to_string(),
             format!(
                 "name the secret by its variable or a file instead; if {variable} is none, unset or rename it"
             ),
         ),
-        SessionError::Machine(message) => Failure::new(message, "run `ftl doctor`"),
+        SessionError::Machine(message) => CommandError::new(message, "run `ftl doctor`"),
         SessionError::Drive(error) => drive_failure(error),
     }
 }
 
 /// An order that was refused as a failure of a command.
-pub fn refusal(refused: &Refused, id: &str) -> Failure {
+pub fn refusal(refused: &Refused, id: &str) -> CommandError {
     let exit = match refused.kind {
-        RefusedKind::Malformed => Exit::Error,
-        RefusedKind::Guard | RefusedKind::Late => Exit::Refused,
-        RefusedKind::NotHere | RefusedKind::Settled => Exit::NotAllowed,
+        RefusedKind::Malformed => ExitStatus::Error,
+        RefusedKind::Guard | RefusedKind::Late => ExitStatus::Refused,
+        RefusedKind::NotHere | RefusedKind::Settled => ExitStatus::NotAllowed,
     };
     let hint = refused.hint.clone().unwrap_or_else(|| format!("`ftl why {id}` shows every way out"));
-    Failure { exit, ..Failure::new(&refused.message, hint) }
+    CommandError { exit, ..CommandError::new(&refused.message, hint) }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ftl_engine::drive::Stop;
+use ftl_engine::drive::StopSignal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitStatus;
+use crate::failure::CommandError;
 use crate::out::Out;
 
 /// A file that reaches the limit of its size must not end the program without a word: what wrote it fails and says
@@ -18,10 +18,10 @@ pub fn outlive_file_limit() {
 }
 
 /// A wish to stop that signals say. From now on no reader of ours keeps it waiting.
-pub fn stop(out: &Out) -> Result<Stop, Failure> {
-    let stop = Stop::default();
+pub fn stop(out: &Out) -> Result<StopSignal, CommandError> {
+    let stop = StopSignal::default();
     let cannot = |error: std::io::Error| {
-        Failure::new(format!("signals cannot be listened to: {error}"), "run `ftl doctor`")
+        CommandError::new(format!("signals cannot be listened to: {error}"), "run `ftl doctor`")
     };
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(cannot)?;
     let said = stop.clone();
@@ -30,7 +30,7 @@ pub fn stop(out: &Out) -> Result<Stop, Failure> {
         .spawn(move || {
             for _ in signals.forever() {
                 if said.say() > 1 {
-                    std::process::exit(i32::from(Exit::Interrupted as u8));
+                    std::process::exit(i32::from(ExitStatus::Interrupted as u8));
                 }
             }
         })

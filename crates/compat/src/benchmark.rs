@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
-use ftl_memory::figures::{self, Record};
-use ftl_memory::{Now, Trouble};
+use ftl_memory::benchmark::{self, Measurement};
+use ftl_memory::{Error, Now};
 use ftl_records::lessons::{built_in, now};
 
 use crate::words::Benchmark;
@@ -19,26 +19,26 @@ const ROUNDS: usize = 100;
 
 const RESULTS: &str = "benchmark/results.json";
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<ExitStatus, CommandError> {
     let now = now();
     match verb {
         Benchmark::Retrieval => print(out, &rows(&retrieval(&now)?)),
         Benchmark::Matching => print(out, &rows(&matching(&now)?)),
         Benchmark::Learning { campaigns, tasks } => {
-            print(out, &rows(&figures::learning_records(*campaigns, *tasks, &now)))
+            print(out, &rows(&benchmark::learning_records(*campaigns, *tasks, &now)))
         }
         Benchmark::Pruning => print(out, &rows(&pruning(&now)?)),
         Benchmark::Generate { failures, patterns } => {
-            let most = figures::MAX_GENERATED;
+            let most = benchmark::MAX_GENERATED;
             if *failures > most || *patterns > most {
-                return Err(Failure::usage(format!("{most} is the most of each"), "ask for fewer"));
+                return Err(CommandError::usage(format!("{most} is the most of each"), "ask for fewer"));
             }
-            print(out, &figures::generate(*failures, *patterns, figures::SEED, &now))
+            print(out, &benchmark::generate(*failures, *patterns, benchmark::SEED, &now))
         }
         Benchmark::Run => {
             let paper = open(cli)?;
             let all =
-                [retrieval(&now)?, matching(&now)?, figures::learning_records(10, 5, &now), pruning(&now)?];
+                [retrieval(&now)?, matching(&now)?, benchmark::learning_records(10, 5, &now), pruning(&now)?];
             let meta = Object::new()
                 .with("timestamp", now.local.as_str())
                 .with("version", env!("CARGO_PKG_VERSION"))
@@ -47,7 +47,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<Exit,
                 Json::from(Object::new().with("metadata", meta).with("results", rows(&all.concat())));
             let file = paper.place().state().join(RESULTS);
             let written = ftl_folder::make(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
-                ftl_folder::place::replace(&file, format!("{}\n", results.pretty()).as_bytes())
+                ftl_folder::state_folder::replace(&file, format!("{}\n", results.pretty()).as_bytes())
             });
             written.map_err(|error| failure(&ftl_records::RecordError::disk(&file, &error)))?;
             print(out, &results)
@@ -56,42 +56,42 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<Exit,
     }
 }
 
-fn rows(records: &[Record]) -> Json {
-    Json::Array(records.iter().map(Record::to_json).collect())
+fn rows(records: &[Measurement]) -> Json {
+    Json::Array(records.iter().map(Measurement::to_json).collect())
 }
 
-fn told<T>(done: Result<T, Trouble>) -> Result<T, Failure> {
+fn report_trouble<T>(done: Result<T, Error>) -> Result<T, CommandError> {
     done.map_err(|trouble| failure(&trouble.into()))
 }
 
 /// Milliseconds that something takes.
-fn watch(work: &mut dyn FnMut() -> Result<(), Trouble>) -> Result<f64, Trouble> {
+fn watch(work: &mut dyn FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let began = Instant::now();
     work()?;
     Ok(began.elapsed().as_secs_f64() * 1000.0)
 }
 
-fn retrieval(now: &Now) -> Result<Vec<Record>, Failure> {
+fn retrieval(now: &Now) -> Result<Vec<Measurement>, CommandError> {
     let table = built_in().map_err(|error| failure(&error))?;
-    told(figures::retrieval(&table, &mut watch, ROUNDS, now))
+    report_trouble(benchmark::retrieval(&table, &mut watch, ROUNDS, now))
 }
 
-fn matching(now: &Now) -> Result<Vec<Record>, Failure> {
-    Ok(figures::matching(&built_in().map_err(|error| failure(&error))?, now))
+fn matching(now: &Now) -> Result<Vec<Measurement>, CommandError> {
+    Ok(benchmark::matching(&built_in().map_err(|error| failure(&error))?, now))
 }
 
-fn pruning(now: &Now) -> Result<Vec<Record>, Failure> {
+fn pruning(now: &Now) -> Result<Vec<Measurement>, CommandError> {
     let table = built_in().map_err(|error| failure(&error))?;
-    told(figures::pruning(&table, &mut watch, now))
+    report_trouble(benchmark::pruning(&table, &mut watch, now))
 }
 
-fn report(cli: &GlobalArgs, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+fn report(cli: &GlobalArgs, input: Option<&Path>, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = match input {
         Some(file) => text_of(file)?,
         None => {
             let kept = look(cli)?.map(|paper| paper.place().state().join(RESULTS));
             let kept = kept.filter(|file| file.is_file()).ok_or_else(|| {
-                Failure::new(
+                CommandError::new(
                     "there are no results",
                     "run `ftl benchmark run`, or give some with --input FILE",
                 )
@@ -100,10 +100,10 @@ fn report(cli: &GlobalArgs, input: Option<&Path>, out: &Out) -> Result<Exit, Fai
         }
     };
     let json = Json::parse(&text).map_err(|error| {
-        Failure::new(format!("the results are no JSON: {error}"), "see `ftl benchmark run`")
+        CommandError::new(format!("the results are no JSON: {error}"), "see `ftl benchmark run`")
     })?;
     let found = records(&json).ok_or_else(|| {
-        Failure::new(
+        CommandError::new(
             "the results are neither a list of records nor an object of such lists",
             "see `ftl benchmark run`",
         )

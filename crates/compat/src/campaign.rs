@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open, tell, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _, Object};
 use ftl_folder::clock;
 use ftl_records::campaign::no_campaign;
@@ -15,7 +15,7 @@ use crate::words::{Campaign, Similar};
 use crate::{look, print, word};
 
 /// Does what a verb says about the current campaign, or the one that was named.
-pub fn run(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
+pub fn run(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<ExitStatus, CommandError> {
     let now = clock::local();
     match verb {
         Campaign::Create { objective, framework } => {
@@ -66,17 +66,17 @@ pub fn run(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure
 const NOTHING_BLOCKED: &str = "No blocks to propagate";
 
 /// The paperwork of a campaign that must be there: where there is no state, none is made.
-fn existing(cli: &GlobalArgs) -> Result<Records, Failure> {
+fn existing(cli: &GlobalArgs) -> Result<Records, CommandError> {
     look(cli)?.ok_or_else(|| failure(&no_campaign()))
 }
 
-fn show(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
+fn show(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<ExitStatus, CommandError> {
     let Some(paper) = look(cli)? else { return print(out, &nothing(verb)) };
-    print(out, &with(out, &paper, |paper| shown(paper, verb))?)
+    print(out, &with(out, &paper, |paper| print_verb(paper, verb))?)
 }
 
 /// What a verb that only looks prints.
-fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
+fn print_verb(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
     match verb {
         Campaign::History => return paper.history(),
         Campaign::Fingerprint => return paper.fingerprint(),
@@ -112,7 +112,7 @@ fn nothing(verb: &Campaign) -> Json {
 }
 
 /// A revision that is refused changes nothing and says why in the answer, as its scripts expect.
-fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> {
+fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<ExitStatus, CommandError> {
     let paper = existing(cli)?;
     let refused = |message: &str| {
         Json::object([
@@ -160,6 +160,6 @@ fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<Exit, Fa
 }
 
 /// `ftl similar`.
-pub(crate) fn similar(cli: &GlobalArgs, asked: &Similar, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn similar(cli: &GlobalArgs, asked: &Similar, out: &Out) -> Result<ExitStatus, CommandError> {
     show(cli, &Campaign::FindSimilar(*asked), out)
 }

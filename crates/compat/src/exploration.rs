@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, signals};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::clock;
 use ftl_records::Records;
-use ftl_records::exploration::{self, Answer, Meta, Mode};
+use ftl_records::exploration::{self, ExplorerAnswer, ExplorerMode, Meta};
 use ftl_records::lessons::alike;
 
 use crate::words::Exploration;
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How much alike campaigns must be to be named, and how many are.
 const SIMILAR: (f64, usize) = (0.6, 3);
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Exploration::Aggregate { objective } => {
             let (answers, ignored) = exploration::read_stream(&text_of(Path::new("-"))?);
@@ -37,7 +37,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exi
         Exploration::Write => {
             let text = text_of(Path::new("-"))?;
             let json = Json::parse(&text).map_err(|error| {
-                Failure::new(
+                CommandError::new(
                     format!("the exploration is {error}"),
                     "pipe in what `ftl exploration aggregate` prints",
                 )
@@ -54,10 +54,10 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exi
             Some(paper) => print(out, &with(out, &paper, Records::exploration)?.unwrap_or_default()),
             None => print(out, &Json::Null),
         },
-        Exploration::GetStructure => section(cli, Mode::Structure, out),
-        Exploration::GetPattern => section(cli, Mode::Pattern, out),
-        Exploration::GetMemory => section(cli, Mode::Memory, out),
-        Exploration::GetDelta => section(cli, Mode::Delta, out),
+        Exploration::GetStructure => section(cli, ExplorerMode::Structure, out),
+        Exploration::GetPattern => section(cli, ExplorerMode::Pattern, out),
+        Exploration::GetMemory => section(cli, ExplorerMode::Memory, out),
+        Exploration::GetDelta => section(cli, ExplorerMode::Delta, out),
         Exploration::Clear => {
             let Some(paper) = look(cli)? else { return word(out, NOTHING_TO_CLEAR) };
             let (there, file) =
@@ -72,11 +72,11 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exi
 
 fn aggregate(
     cli: &GlobalArgs,
-    answers: &[Answer],
+    answers: &[ExplorerAnswer],
     ignored: &[String],
     objective: Option<&str>,
     out: &Out,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     for what in ignored {
         out.note(&format!("left out: {what}"));
     }
@@ -86,7 +86,7 @@ fn aggregate(
     print(out, &exploration::aggregate(answers, meta))
 }
 
-fn staged(cli: &GlobalArgs) -> Result<(Vec<Answer>, Vec<String>), Failure> {
+fn staged(cli: &GlobalArgs) -> Result<(Vec<ExplorerAnswer>, Vec<String>), CommandError> {
     Ok(exploration::read_files(&Staging::of(cli)?.folder()?))
 }
 
@@ -99,7 +99,7 @@ enum Staging {
 }
 
 impl Staging {
-    fn of(cli: &GlobalArgs) -> Result<Staging, Failure> {
+    fn of(cli: &GlobalArgs) -> Result<Staging, CommandError> {
         Ok(match look(cli)? {
             Some(paper) => Staging::Campaign(Box::new(paper)),
             None => Staging::Bare(ftl_command::session::place(cli)?.state().join("cache")),
@@ -107,7 +107,7 @@ impl Staging {
     }
 
     /// The folder as it stands now: another campaign may have become the current one.
-    fn folder(&self) -> Result<PathBuf, Failure> {
+    fn folder(&self) -> Result<PathBuf, CommandError> {
         match self {
             Staging::Campaign(paper) => paper.cache_folder().map_err(|error| failure(&error)),
             Staging::Bare(folder) => Ok(folder.clone()),
@@ -120,30 +120,30 @@ fn from_root(paper: &Records, file: &Path) -> String {
     file.strip_prefix(paper.place().root()).unwrap_or(file).display().to_string()
 }
 
-fn section(cli: &GlobalArgs, mode: Mode, out: &Out) -> Result<Exit, Failure> {
+fn section(cli: &GlobalArgs, mode: ExplorerMode, out: &Out) -> Result<ExitStatus, CommandError> {
     let Some(paper) = look(cli)? else { return print(out, &mode.missing()) };
     let found = with(out, &paper, Records::exploration)?;
     let mut section = exploration::section(found.as_ref(), mode);
     let lacks = section.get("similar_campaigns").is_none_or(|list| list.items().is_empty());
-    if mode == Mode::Memory && lacks {
+    if mode == ExplorerMode::Memory && lacks {
         let similar = with(out, &paper, |paper| paper.find_similar(SIMILAR.0, SIMILAR.1, &alike))?;
         section.put("similar_campaigns", similar);
     }
     print(out, &section)
 }
 
-fn write_result(cli: &GlobalArgs, mode: &str, out: &Out) -> Result<Exit, Failure> {
-    let Some(mode) = Mode::parse(mode) else {
-        return Err(Failure::usage(
+fn write_result(cli: &GlobalArgs, mode: &str, out: &Out) -> Result<ExitStatus, CommandError> {
+    let Some(mode) = ExplorerMode::parse(mode) else {
+        return Err(CommandError::usage(
             format!("`{mode}` is no mode"),
             "--mode structure, pattern, memory or delta",
         ));
     };
     let answer = exploration::read_answer(&text_of(Path::new("-"))?, Some(mode))
-        .map_err(|why| Failure::new(why, "give one JSON object with mode and status"))?;
+        .map_err(|why| CommandError::new(why, "give one JSON object with mode and status"))?;
     if answer.mode != mode {
         let message = format!("the result is of {}, not of {}", answer.mode.word(), mode.word());
-        return Err(Failure::new(message, "name the mode that it is of"));
+        return Err(CommandError::new(message, "name the mode that it is of"));
     }
     let paper = open(cli)?;
     let text = format!("{}\n", answer.json.pretty());
@@ -152,9 +152,14 @@ fn write_result(cli: &GlobalArgs, mode: &str, out: &Out) -> Result<Exit, Failure
 }
 
 /// `ftl orchestration wait-explorers`.
-pub(crate) fn wait(cli: &GlobalArgs, required: usize, timeout: f64, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn wait(
+    cli: &GlobalArgs,
+    required: usize,
+    timeout: f64,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     if !(timeout.is_finite() && (0.0..=86_400.0).contains(&timeout)) {
-        return Err(Failure::usage("--timeout is no number of seconds", "give 0 to 86400 seconds"));
+        return Err(CommandError::usage("--timeout is no number of seconds", "give 0 to 86400 seconds"));
     }
     let stop = signals::stop(out)?;
     let (began, limit) = (Instant::now(), Duration::from_secs_f64(timeout));
@@ -169,22 +174,22 @@ pub(crate) fn wait(cli: &GlobalArgs, required: usize, timeout: f64, out: &Out) -
             Some("quorum_failure") if partial => Some("timeout"),
             status => status,
         };
-        if stop.said() > 0 {
-            return Ok(Exit::Interrupted);
+        if stop.times_said() > 0 {
+            return Ok(ExitStatus::Interrupted);
         }
         if let Some(status) = status {
             for what in &ignored {
                 out.note(&format!("left out: {what}"));
             }
             print(out, &waited(&staging.folder()?, status, &quorum, began.elapsed()))?;
-            return Ok(if status == "quorum_failure" { Exit::Error } else { Exit::Done });
+            return Ok(if status == "quorum_failure" { ExitStatus::Error } else { ExitStatus::Done });
         }
         std::thread::sleep(POLL.min(limit.saturating_sub(began.elapsed())));
     }
 }
 
 fn waited(cache: &Path, status: &str, quorum: &exploration::Quorum, elapsed: Duration) -> Json {
-    let words = |modes: &[Mode]| Json::list(modes.iter().map(|mode| mode.word()));
+    let words = |modes: &[ExplorerMode]| Json::list(modes.iter().map(|mode| mode.word()));
     let files = quorum
         .completed
         .iter()
@@ -200,9 +205,9 @@ fn waited(cache: &Path, status: &str, quorum: &exploration::Quorum, elapsed: Dur
 }
 
 /// `ftl orchestration check-explorers`.
-pub(crate) fn check(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn check(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let (answers, ignored) = staged(cli)?;
-    let status = |mode: Mode| {
+    let status = |mode: ExplorerMode| {
         let broken = ignored.iter().any(|what| what.contains(&mode.file_name()));
         match answers.iter().find(|answer| answer.mode == mode) {
             Some(answer) => answer.standing.word(),
@@ -210,11 +215,11 @@ pub(crate) fn check(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
             None => "pending",
         }
     };
-    let modes = Mode::ALL.map(|mode| (mode.word(), Json::from(status(mode))));
+    let modes = ExplorerMode::ALL.map(|mode| (mode.word(), Json::from(status(mode))));
     print(
         out,
         &Json::object([
-            ("total", Json::from(Mode::ALL.len())),
+            ("total", Json::from(ExplorerMode::ALL.len())),
             ("completed", Json::from(answers.len())),
             ("modes", Json::object(modes)),
         ]),

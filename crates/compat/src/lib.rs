@@ -19,7 +19,7 @@ mod words;
 mod workspace;
 
 use ftl_command::records::{existing, open};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Group, Out, session};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_records::Records;
 
@@ -32,31 +32,31 @@ pub fn run(
     command: &Command,
     help: &dyn Fn(&str) -> String,
     out: &Out,
-) -> Result<Exit, Failure> {
-    let show_help = |group: &str, exit: Exit| out.text(&help(group)).map(|()| exit);
+) -> Result<ExitStatus, CommandError> {
+    let show_help = |group: &str, exit: ExitStatus| out.text(&help(group)).map(|()| exit);
     match command {
         Command::Workspace(Group { verb: Some(verb) }) => workspace::run(cli, verb, out),
-        Command::Workspace(Group { verb: None }) => show_help("workspace", Exit::Error),
+        Command::Workspace(Group { verb: None }) => show_help("workspace", ExitStatus::Error),
         Command::Memory(Group { verb: Some(verb) }) => memory::run(cli, verb, out),
-        Command::Memory(Group { verb: None }) => show_help("memory", Exit::Error),
+        Command::Memory(Group { verb: None }) => show_help("memory", ExitStatus::Error),
         Command::Observer(Group { verb: Some(verb) }) => observer::run(cli, verb, out),
-        Command::Observer(Group { verb: None }) => show_help("observer", Exit::Error),
+        Command::Observer(Group { verb: None }) => show_help("observer", ExitStatus::Error),
         Command::Exploration(Group { verb: Some(verb) }) => exploration::run(cli, verb, out),
-        Command::Exploration(Group { verb: None }) => show_help("exploration", Exit::Error),
+        Command::Exploration(Group { verb: None }) => show_help("exploration", ExitStatus::Error),
         Command::Orchestration(Group { verb: Some(verb) }) => orchestration::run(cli, verb, out),
-        Command::Orchestration(Group { verb: None }) => show_help("orchestration", Exit::Error),
+        Command::Orchestration(Group { verb: None }) => show_help("orchestration", ExitStatus::Error),
         Command::Phase(Group { verb: Some(verb) }) => phase::run(cli, verb, out),
-        Command::Phase(Group { verb: None }) => show_help("phase", Exit::Done),
+        Command::Phase(Group { verb: None }) => show_help("phase", ExitStatus::Done),
         Command::Framework(Group { verb: Some(verb) }) => framework::run(verb, out),
         Command::Framework(Group { verb: None }) => {
             // The FTL plugin says it on standard error, and answers nothing.
             out.beside(&help("framework"));
-            Ok(Exit::Error)
+            Ok(ExitStatus::Error)
         }
         Command::Benchmark(Group { verb: Some(verb) }) => benchmark::run(cli, verb, out),
-        Command::Benchmark(Group { verb: None }) => show_help("benchmark", Exit::Error),
+        Command::Benchmark(Group { verb: None }) => show_help("benchmark", ExitStatus::Error),
         Command::Logfile(Group { verb: Some(verb) }) => logfile::run(cli, verb, out),
-        Command::Logfile(Group { verb: None }) => show_help("logfile", Exit::Done),
+        Command::Logfile(Group { verb: None }) => show_help("logfile", ExitStatus::Done),
         Command::Decision(asked) => decision::run(asked, out),
         Command::Query(asked) => memory::query(cli, asked, out),
         Command::Stats => memory::stats(cli, out),
@@ -73,7 +73,7 @@ const OF_THE_PLUGIN: [&str; 6] =
 
 /// The records of the repository, to look at it. A store is made only to take over what the FTL
 /// plugin left.
-fn look(cli: &GlobalArgs) -> Result<Option<Records>, Failure> {
+fn look(cli: &GlobalArgs) -> Result<Option<Records>, CommandError> {
     match existing(cli)? {
         Some(paper) => Ok(Some(paper)),
         None => {
@@ -85,16 +85,16 @@ fn look(cli: &GlobalArgs) -> Result<Option<Records>, Failure> {
 }
 
 /// Prints a value as the FTL plugin does.
-fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
+fn print(out: &Out, value: &Json) -> Result<ExitStatus, CommandError> {
     out.bytes(&format!("{}\n", value.pretty()))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Prints a word or a line; with `--json` as the one field of a document.
-fn word(out: &Out, text: &str) -> Result<Exit, Failure> {
+fn word(out: &Out, text: &str) -> Result<ExitStatus, CommandError> {
     if out.is_json() {
         return print(out, &Json::object([("result", Json::from(text))]));
     }
     out.bytes(&format!("{text}\n"))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

@@ -1,12 +1,12 @@
 //! `ftl logfile`: the log file of the FTL protocol's own commands.
 
 use ftl_command::records::{open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 
 use crate::words::Logfile;
 use crate::{look, word};
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Logfile, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Logfile, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Logfile::Tail { lines } => {
             let Some(paper) = look(cli)? else { return word(out, NONE) };

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
-use ftl_memory::Kind;
-use ftl_memory::carry::Mode;
-use ftl_memory::recall::Asked;
-use ftl_memory::tend::Keep;
+use ftl_memory::StoredKind;
+use ftl_memory::import_export::ImportMode;
+use ftl_memory::maintenance::Keep;
+use ftl_memory::recall::ContextRequest;
 use ftl_records::briefs::Recalled;
 use ftl_records::lessons::{asks_with, now, on_nothing};
-use ftl_records::plan_file::{Plan, Task};
+use ftl_records::plan_file::{CampaignPlan, PlanTask};
 use ftl_records::workspace::Workspace;
 use ftl_records::{RecordError, Records};
 use ftl_store::Store as _;
@@ -22,19 +22,19 @@ use crate::words::{Context, Entry, LessonKind, Memory, Prune, Query, Related};
 use crate::{print, word};
 
 impl LessonKind {
-    fn kind(self) -> Kind {
+    fn kind(self) -> StoredKind {
         match self {
-            LessonKind::Failure => Kind::Failure,
-            LessonKind::Pattern => Kind::Pattern,
+            LessonKind::Failure => StoredKind::Failure,
+            LessonKind::Pattern => StoredKind::Pattern,
         }
     }
 }
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Memory::Context(asked) => context(cli, asked, out),
-        Memory::AddFailure(entry) => add(cli, Kind::Failure, entry, out),
-        Memory::AddPattern(entry) => add(cli, Kind::Pattern, entry, out),
+        Memory::AddFailure(entry) => add(cli, StoredKind::Failure, entry, out),
+        Memory::AddPattern(entry) => add(cli, StoredKind::Pattern, entry, out),
         Memory::Query(asked) => query(cli, asked, out),
         Memory::Prune(asked) => prune(cli, asked, out),
         Memory::AddRelationship { source, target, kind, rel_type } => {
@@ -48,7 +48,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<Exit, Fa
         Memory::Related(asked) => related(cli, asked, out),
         Memory::Stats => stats(cli, out),
         Memory::Feedback { helped: false, failed: false, .. } => {
-            Err(Failure::new("it says neither --helped nor --failed", "say which of the two"))
+            Err(CommandError::new("it says neither --helped nor --failed", "say which of the two"))
         }
         Memory::Feedback { name, helped, kind, .. } => {
             let found = learn(cli, out, |lessons| lessons.feedback(Some(kind.kind()), name, *helped))?;
@@ -77,8 +77,8 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<Exit, Fa
 fn learn<T>(
     cli: &GlobalArgs,
     out: &Out,
-    work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
-) -> Result<T, Failure> {
+    work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Error>,
+) -> Result<T, CommandError> {
     let paper = open(cli)?;
     ready(out, &paper)?;
     with(out, &paper, |paper| paper.learn(work))
@@ -88,8 +88,8 @@ fn learn<T>(
 fn look<T: Default>(
     cli: &GlobalArgs,
     out: &Out,
-    work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
-) -> Result<T, Failure> {
+    work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Error>,
+) -> Result<T, CommandError> {
     match crate::look(cli)? {
         Some(paper) => {
             if paper.store().writable().is_ok() && paper.has_embedder() {
@@ -101,18 +101,18 @@ fn look<T: Default>(
     }
 }
 
-fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<Exit, Failure> {
+fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<ExitStatus, CommandError> {
     let kind = match asked.kind.as_deref() {
         None | Some("all") => None,
-        Some("failure" | "failures") => Some(Kind::Failure),
-        Some("pattern" | "patterns") => Some(Kind::Pattern),
+        Some("failure" | "failures") => Some(StoredKind::Failure),
+        Some("pattern" | "patterns") => Some(StoredKind::Pattern),
         // Scripts of the FTL plugin name the type of a task here, such as BUILD, and get lessons of both kinds.
         Some(other) => {
             out.note(&format!("`{other}` is neither failure nor pattern: lessons of both kinds are given"));
             None
         }
     };
-    let wanted = Asked {
+    let wanted = ContextRequest {
         objective: asked.objective.clone(),
         kind,
         tags: asked.tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect(),
@@ -120,11 +120,11 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<Exit, Failure
         max_patterns: asked.max_patterns,
         all: asked.all,
         tiers: asked.include_tiers,
-        ..Asked::default()
+        ..ContextRequest::default()
     };
     let now = now();
     let Some(paper) = crate::look(cli)? else {
-        return print(out, &ftl_memory::recall::Given::default().to_json(false));
+        return print(out, &ftl_memory::recall::ContextLessons::default().to_json(false));
     };
     let given = with(out, &paper, |paper| {
         let given = paper.look_up(|lessons| lessons.context(&wanted, &now))?;
@@ -136,10 +136,10 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<Exit, Failure
     print(out, &given.to_json(asked.include_tiers))
 }
 
-fn add(cli: &GlobalArgs, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure> {
+fn add(cli: &GlobalArgs, kind: StoredKind, entry: &Entry, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = if entry.entry == "-" { text_of(Path::new("-"))? } else { entry.entry.clone() };
     let json = Json::parse(&text).map_err(|error| {
-        Failure::new(format!("the lesson is {error}"), "give one object with name and trigger")
+        CommandError::new(format!("the lesson is {error}"), "give one object with name and trigger")
     })?;
     let now = now();
     // What an agent says by itself would be given to the next one as if somebody had looked at it.
@@ -151,25 +151,25 @@ fn add(cli: &GlobalArgs, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, F
     for warning in &learned.warnings {
         out.note(&warning.to_string());
     }
-    if let ftl_memory::learn::Outcome::Merged { into, trigger, changed } = &learned.outcome {
+    if let ftl_memory::learn::LearnOutcome::Merged { into, trigger, changed } = &learned.outcome {
         let what = if changed.is_empty() { "nothing new".to_owned() } else { changed.join(", ") };
         out.note(&format!("it is the same as `{into}` ({trigger}): {what}"));
     }
     word(out, &learned.outcome.word())
 }
 
-pub(crate) fn query(cli: &GlobalArgs, asked: &Query, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn query(cli: &GlobalArgs, asked: &Query, out: &Out) -> Result<ExitStatus, CommandError> {
     let (topic, now) = (asked.topic.join(" "), now());
     let rows = look(cli, out, |lessons| lessons.query(&topic, asked.max, &now))?;
-    print(out, &Json::Array(rows.iter().map(ftl_memory::recall::Row::to_json).collect()))
+    print(out, &Json::Array(rows.iter().map(ftl_memory::recall::ScoredLesson::to_json).collect()))
 }
 
-pub(crate) fn prune(cli: &GlobalArgs, asked: &Prune, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn prune(cli: &GlobalArgs, asked: &Prune, out: &Out) -> Result<ExitStatus, CommandError> {
     if !(asked.half_life > 0.0 && asked.half_life.is_finite()) {
-        return Err(Failure::usage("--half-life must be above 0", "the default is 30 days"));
+        return Err(CommandError::usage("--half-life must be above 0", "the default is 30 days"));
     }
     if !asked.min_importance.is_finite() {
-        return Err(Failure::usage("--min-importance must be a number", "the default is 0.1"));
+        return Err(CommandError::usage("--min-importance must be a number", "the default is 0.1"));
     }
     let keep = Keep {
         max_failures: asked.max_failures,
@@ -181,7 +181,7 @@ pub(crate) fn prune(cli: &GlobalArgs, asked: &Prune, out: &Out) -> Result<Exit, 
     print(out, &learn(cli, out, |lessons| lessons.prune(&keep, &now))?.to_json())
 }
 
-pub(crate) fn related(cli: &GlobalArgs, asked: &Related, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn related(cli: &GlobalArgs, asked: &Related, out: &Out) -> Result<ExitStatus, CommandError> {
     let found = look(cli, out, |lessons| lessons.related(asked.kind.kind(), &asked.name, asked.max_hops))?;
     if found.is_none() {
         out.note(&format!("there is no {} `{}`", asked.kind.kind().word(), asked.name));
@@ -190,7 +190,7 @@ pub(crate) fn related(cli: &GlobalArgs, asked: &Related, out: &Out) -> Result<Ex
     print(out, &Json::Array(rows.iter().map(ftl_memory::relate::Relative::to_json).collect()))
 }
 
-pub(crate) fn stats(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn stats(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let now = now();
     let paper = match crate::look(cli)? {
         Some(paper) => paper,
@@ -201,10 +201,10 @@ pub(crate) fn stats(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     print(out, &with(out, &paper, |paper| paper.look_up(|lessons| lessons.stats(&now)))?)
 }
 
-fn import(cli: &GlobalArgs, file: &Path, out: &Out) -> Result<Exit, Failure> {
+fn import(cli: &GlobalArgs, file: &Path, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = text_of(file)?;
     session::not_an_agent(&session::place(cli)?)?;
-    let done = learn(cli, out, |lessons| lessons.import(&text, Mode::Add))?;
+    let done = learn(cli, out, |lessons| lessons.import(&text, ImportMode::Add))?;
     for warning in &done.warnings {
         out.note(&warning.to_string());
     }
@@ -218,7 +218,7 @@ fn import(cli: &GlobalArgs, file: &Path, out: &Out) -> Result<Exit, Failure> {
     )
 }
 
-fn export(cli: &GlobalArgs, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+fn export(cli: &GlobalArgs, file: Option<&Path>, out: &Out) -> Result<ExitStatus, CommandError> {
     let paper = open(cli)?;
     let json = with(out, &paper, |paper| paper.look_up(|lessons| lessons.export(false)))?;
     let Some(file) = file else { return print(out, &json) };
@@ -230,7 +230,7 @@ fn export(cli: &GlobalArgs, file: Option<&Path>, out: &Out) -> Result<Exit, Fail
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
             .map_or(Ok(()), ftl_folder::make_anywhere)
-            .and_then(|()| ftl_folder::place::replace(file, text.as_bytes()));
+            .and_then(|()| ftl_folder::state_folder::replace(file, text.as_bytes()));
         written.map_err(|error| failure(&RecordError::disk(file, &error)))?;
     }
     word(out, &format!("Written: {}", file.display()))
@@ -244,7 +244,7 @@ fn is_same(left: &Path, right: &Path) -> bool {
     whole(left).is_some() && whole(left) == whole(right)
 }
 
-fn quarantine(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+fn quarantine(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let kept = look(cli, out, |lessons| lessons.quarantined())?;
     let row = |one: &ftl_memory::Quarantined| {
         let reasons: Vec<Json> = one.reasons.iter().map(|reason| Json::from(reason.as_str())).collect();
@@ -255,7 +255,7 @@ fn quarantine(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     print(out, &Json::Array(kept.iter().map(row).collect()))
 }
 
-fn reembed(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+fn reembed(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let count = ready(out, &open(cli)?)?;
     word(out, &format!("Embedded: {count}"))
 }
@@ -265,7 +265,7 @@ const BAR: u64 = 30;
 
 /// Makes the vectors of all lessons again if the settings name another embedder now; how many were made.
 /// It shows how far it is, on a terminal as a bar.
-fn ready(out: &Out, paper: &Records) -> Result<u64, Failure> {
+fn ready(out: &Out, paper: &Records) -> Result<u64, CommandError> {
     let live = std::io::stderr().is_terminal();
     let mut shown = None;
     let count = with(out, paper, |paper| {
@@ -287,7 +287,9 @@ fn ready(out: &Out, paper: &Records) -> Result<u64, Failure> {
 }
 
 /// What a builder is told from memory: it asks with the objective, the task's name and its files.
-pub(crate) fn recall(paper: &Records) -> impl Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, RecordError> + '_ {
+pub(crate) fn recall(
+    paper: &Records,
+) -> impl Fn(&CampaignPlan, &[&PlanTask]) -> Result<Vec<Recalled>, RecordError> + '_ {
     |plan, tasks| paper.recall(&tasks.iter().map(|task| asks_with(plan, task)).collect::<Vec<_>>())
 }
 

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_command::records::{open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_core::json::Json;
-use ftl_engine::hands::shell::Shell;
+use ftl_engine::executors::shell::ScriptRunner;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 use ftl_records::Records;
 use ftl_records::observe;
-use ftl_records::observer::{Verified, Verifier};
+use ftl_records::observer::{ReverifiedWorkspace, Verifier};
 
 use crate::words::{Analyze, Observer};
 use crate::{look, print};
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Observer::Analyze(asked) => observe(cli, asked, out),
         Observer::VerifyBlocks { workspace_dir, timeout } => {
@@ -25,7 +25,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<Exit, 
             let rows = verifying(cli, &paper, *timeout, out, |by| {
                 with(out, &paper, |paper| paper.verify_blocks(&folder, by))
             })?;
-            print(out, &Json::Array(rows.iter().map(Verified::to_json).collect()))
+            print(out, &Json::Array(rows.iter().map(ReverifiedWorkspace::to_json).collect()))
         }
         Observer::List { workspace_dir } => {
             let found = match (look(cli)?, workspace_dir) {
@@ -48,7 +48,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<Exit, 
 }
 
 /// `ftl observer analyze`, also called `ftl observe`.
-pub(crate) fn observe(cli: &GlobalArgs, asked: &Analyze, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn observe(cli: &GlobalArgs, asked: &Analyze, out: &Out) -> Result<ExitStatus, CommandError> {
     let paper = open(cli)?;
     let folder = folder(&paper, asked.workspace_dir.as_deref());
     if asked.no_verify {
@@ -70,17 +70,18 @@ fn verifying<T>(
     paper: &Records,
     timeout: u64,
     out: &Out,
-    work: impl FnOnce(&Verifier<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    work: impl FnOnce(&Verifier<'_>) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
     let place = session::place(cli)?;
     let config = session::config(&place)?;
-    let cannot =
-        |error: std::io::Error| Failure::new(format!("no command can be run: {error}"), "run `ftl doctor`");
+    let cannot = |error: std::io::Error| {
+        CommandError::new(format!("no command can be run: {error}"), "run `ftl doctor`")
+    };
     own_orphans().map_err(cannot)?;
     let supervisor = Supervisor::new(Guard::own(), &place.attempts(), &place.spool()).map_err(cannot)?;
     let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config, place.root()));
     let limits = config.command_limits();
-    let shell = Shell::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
+    let shell = ScriptRunner::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
     let shell = shell.in_environment(config.environment());
     let cancel = Cancel::new();
     let stop = signals::stop(out)?;
@@ -91,7 +92,7 @@ fn verifying<T>(
             while ended.recv_timeout(Duration::from_millis(50))
                 == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
             {
-                if stop.said() > 0 {
+                if stop.times_said() > 0 {
                     cancel.cancel();
                 }
             }
@@ -101,10 +102,10 @@ fn verifying<T>(
         drop(finished);
         done
     })?;
-    if stop.said() > 0 {
-        return Err(Failure {
-            exit: Exit::Interrupted,
-            ..Failure::new("interrupted", "nothing was learned")
+    if stop.times_said() > 0 {
+        return Err(CommandError {
+            exit: ExitStatus::Interrupted,
+            ..CommandError::new("interrupted", "nothing was learned")
         });
     }
     Ok(done)

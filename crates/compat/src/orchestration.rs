@@ -1,7 +1,7 @@
 //! `ftl orchestration`: waiting for explorers, checking edges, recording states.
 
 use ftl_command::records::{open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::clock;
 use ftl_records::phase::check_transition;
@@ -9,7 +9,7 @@ use ftl_records::phase::check_transition;
 use crate::print;
 use crate::words::Orchestration;
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Orchestration::ValidateTransition { from, to } => {
             let checked = check_transition(from, to);
@@ -19,7 +19,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<E
                 ("reason", Json::from(reason.as_str())),
             ]);
             print(out, &answer)?;
-            Ok(if checked.is_ok() { Exit::Done } else { Exit::Error })
+            Ok(if checked.is_ok() { ExitStatus::Done } else { ExitStatus::Error })
         }
         Orchestration::EmitState { state, meta } => {
             let paper = open(cli)?;

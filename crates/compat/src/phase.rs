@@ -1,7 +1,7 @@
 //! `ftl phase`: where the flow stands.
 
 use ftl_command::records::{failure, open, tell, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_folder::clock;
 use ftl_records::phase::can_move;
 use ftl_records::{RecordError, Records};
@@ -9,7 +9,7 @@ use ftl_records::{RecordError, Records};
 use crate::words::Phase;
 use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Phase, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Phase, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Phase::Status => match look(cli)? {
             Some(paper) => print(out, &with(out, &paper, Records::phase)?),
@@ -31,7 +31,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Phase, out: &Out) -> Result<Exit, Fai
                 Err(error @ RecordError::Refused { .. }) => {
                     word(out, &format!("Error: {error}"))?;
                     out.error(&failure(&error));
-                    Ok(Exit::Error)
+                    Ok(ExitStatus::Error)
                 }
                 Err(error) => Err(failure(&error)),
             }

@@ -5,18 +5,18 @@ use std::path::Path;
 use ftl_code::context::Sources;
 use ftl_command::input::text_of;
 use ftl_command::records::{existing, failure, open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::briefs::{Budgets, Ends, Recall, parse_file};
 use ftl_records::campaign_state::Campaign;
-use ftl_records::plan_file::{self, LaxPlan, Task};
+use ftl_records::plan_file::{self, LaxPlan, PlanTask};
 use ftl_records::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
 use crate::words::{Block, Workspace};
 use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Workspace, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &Workspace, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         Workspace::Create { plan, task } => create(cli, plan, task.as_deref(), out),
         Workspace::Complete { path, delivered, utilized } => {
@@ -28,14 +28,14 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Workspace, out: &Out) -> Result<Exit,
 }
 
 /// A workspace as it is; where there is no state, none is made.
-pub(crate) fn parsed(cli: &GlobalArgs, path: &Path, out: &Out) -> Result<Brief, Failure> {
+pub(crate) fn parsed(cli: &GlobalArgs, path: &Path, out: &Out) -> Result<Brief, CommandError> {
     match look(cli)? {
         Some(paper) => with(out, &paper, |paper| paper.parse_workspace(path)),
         None => parse_file(path).map_err(|error| failure(&error)),
     }
 }
 
-fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = text_of(plan)?;
     let campaign = existing(cli)?.map(|paper| with(out, &paper, Records::campaign)).transpose()?.flatten();
     let objective = campaign.as_ref().map(Campaign::objective);
@@ -46,18 +46,18 @@ fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Resul
     }
     if plan.tasks.is_empty() {
         out.note("the plan has no tasks: no workspace is made");
-        return if out.is_json() { word(out, "") } else { Ok(Exit::Done) };
+        return if out.is_json() { word(out, "") } else { Ok(ExitStatus::Done) };
     }
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
         let recall = crate::memory::recall(paper);
         // What the plan says stands: a flow asks the settings too, this command does as the FTL plugin.
-        let as_planned = |_: &Task, _: bool, _: f64| None;
+        let as_planned = |_: &PlanTask, _: bool, _: f64| None;
         let means: (Recall<'_>, Sources<'_>, Budgets<'_>) =
             (&recall, &|path| paper.source(path), &as_planned);
         paper.create_workspaces(&plan, task, means, &clock::local())
     })?;
-    let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", shown(path))).collect();
+    let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", display_path(path))).collect();
     word(out, &lines.join("\n"))
 }
 
@@ -67,7 +67,7 @@ fn complete(
     delivered: &str,
     utilized: Option<&str>,
     out: &Out,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let used = utilized.map_or_else(|| Ok(Vec::new()), read_utilized);
     let used = used.map_err(|refusal| failure(&refusal.into()))?;
     let paper = open(cli)?;
@@ -76,7 +76,7 @@ fn complete(
         paper.complete_workspace(path, (delivered, &used), Ends { now: &now, run: None })
     })?;
     credit(&paper, &brief, out);
-    word(out, &format!("Completed: {}", shown(&path)))
+    word(out, &format!("Completed: {}", display_path(&path)))
 }
 
 /// Lessons that were injected and used have helped, the others have not. The workspace is complete
@@ -87,12 +87,12 @@ fn credit(paper: &Records, brief: &Brief, out: &Out) {
     }
 }
 
-fn block(cli: &GlobalArgs, asked: &Block, out: &Out) -> Result<Exit, Failure> {
+fn block(cli: &GlobalArgs, asked: &Block, out: &Out) -> Result<ExitStatus, CommandError> {
     let reason = match (&asked.reason, &asked.reason_file) {
         (Some(reason), _) if reason == "-" => text_of(Path::new("-"))?,
         (Some(reason), _) => reason.clone(),
         (None, Some(file)) => text_of(file)?,
-        (None, None) => return Err(Failure::usage("no reason is given", "say why with --reason TEXT")),
+        (None, None) => return Err(CommandError::usage("no reason is given", "say why with --reason TEXT")),
     };
     let mut why = BlockReason::read(&reason).map_err(|refusal| failure(&refusal.into()))?;
     why = why.with(asked.tried.as_deref(), asked.unknown.as_deref());
@@ -100,11 +100,11 @@ fn block(cli: &GlobalArgs, asked: &Block, out: &Out) -> Result<Exit, Failure> {
     let paper = open(cli)?;
     let ends = Ends { now: &clock::local(), run: None };
     let (path, _) = with(out, &paper, |paper| paper.block_workspace(&asked.path, &why, ends))?;
-    word(out, &format!("Blocked: {}", shown(&path)))
+    word(out, &format!("Blocked: {}", display_path(&path)))
 }
 
 /// A path as it is shortest from where the person stands.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
     short.unwrap_or(path).display().to_string()

@@ -10,7 +10,6 @@
 
 pub mod amount;
 pub mod catalogue;
-pub mod desk;
 pub mod json;
 pub mod machine;
 pub mod nearest;
@@ -20,5 +19,6 @@ pub mod program;
 pub mod run;
 pub mod signature;
 pub mod syntax;
+pub mod tool_policy;
 pub mod types;
 pub mod value;

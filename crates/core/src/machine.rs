@@ -8,7 +8,7 @@ use crate::run::{Failure, FailureKind};
 
 /// What is wrong with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum MachineCause {
     /// The disk fails.
     Disk,
     /// No room, no inodes or no quota is left.
@@ -28,33 +28,33 @@ pub enum Cause {
 }
 
 /// The error numbers of Linux, by what they say about the machine.
-const NUMBERS: [(i32, Cause); 8] = [
-    (5, Cause::Disk),         // EIO
-    (12, Cause::Memory),      // ENOMEM
-    (23, Cause::Descriptors), // ENFILE
-    (24, Cause::Descriptors), // EMFILE
-    (28, Cause::Space),       // ENOSPC
-    (30, Cause::ReadOnly),    // EROFS
-    (117, Cause::Disk),       // EUCLEAN
-    (122, Cause::Space),      // EDQUOT
+const NUMBERS: [(i32, MachineCause); 8] = [
+    (5, MachineCause::Disk),         // EIO
+    (12, MachineCause::Memory),      // ENOMEM
+    (23, MachineCause::Descriptors), // ENFILE
+    (24, MachineCause::Descriptors), // EMFILE
+    (28, MachineCause::Space),       // ENOSPC
+    (30, MachineCause::ReadOnly),    // EROFS
+    (117, MachineCause::Disk),       // EUCLEAN
+    (122, MachineCause::Space),      // EDQUOT
 ];
 
 /// The number that a process or thread is refused with: EAGAIN. Elsewhere it only says to try again.
 const AGAIN: i32 = 11;
 
 /// Words of system errors, in small letters.
-const SYSTEM: [(&str, Cause); 11] = [
-    ("input/output error", Cause::Disk),
-    ("structure needs cleaning", Cause::Disk),
-    ("no space left on device", Cause::Space),
-    ("disk quota exceeded", Cause::Space),
-    ("read-only file system", Cause::ReadOnly),
-    ("too many open files", Cause::Descriptors),
-    ("cannot allocate memory", Cause::Memory),
-    ("resource temporarily unavailable", Cause::Memory),
-    ("out of memory", Cause::Memory),
-    ("unable to create thread", Cause::Memory),
-    ("unable to create async", Cause::Memory),
+const SYSTEM: [(&str, MachineCause); 11] = [
+    ("input/output error", MachineCause::Disk),
+    ("structure needs cleaning", MachineCause::Disk),
+    ("no space left on device", MachineCause::Space),
+    ("disk quota exceeded", MachineCause::Space),
+    ("read-only file system", MachineCause::ReadOnly),
+    ("too many open files", MachineCause::Descriptors),
+    ("cannot allocate memory", MachineCause::Memory),
+    ("resource temporarily unavailable", MachineCause::Memory),
+    ("out of memory", MachineCause::Memory),
+    ("unable to create thread", MachineCause::Memory),
+    ("unable to create async", MachineCause::Memory),
 ];
 
 /// Words by which git tells of a damaged repository, in small letters.
@@ -95,72 +95,74 @@ const OWN_REPORTS: [&str; 4] = [
 const WRAPPERS: [&str; 3] =
     ["died 3 times: ", "what would land could not be verified: ", "the command could not be run: "];
 
-impl Cause {
+impl MachineCause {
     /// What an error number of a system call says about the machine; nothing where it says nothing.
-    pub fn of_errno(errno: i32) -> Option<Cause> {
+    pub fn of_errno(errno: i32) -> Option<MachineCause> {
         NUMBERS.iter().find(|(number, _)| *number == errno).map(|(_, cause)| *cause)
     }
 
     /// The same for a process or a thread that could not be started.
-    pub fn of_start(errno: i32) -> Option<Cause> {
-        if errno == AGAIN { Some(Cause::Memory) } else { Cause::of_errno(errno) }
+    pub fn of_start(errno: i32) -> Option<MachineCause> {
+        if errno == AGAIN { Some(MachineCause::Memory) } else { MachineCause::of_errno(errno) }
     }
 
     /// What the words of a system error say about the machine, where the number is lost.
-    pub fn of_words(said: &str) -> Option<Cause> {
+    pub fn of_words(said: &str) -> Option<MachineCause> {
         let said = without_names(said).to_lowercase();
         SYSTEM.iter().find(|(words, _)| said.contains(words)).map(|(_, cause)| *cause)
     }
 
     /// What an error of a system call says about the machine: by its number, or by its words where it was wrapped on
     /// its way and has no number.
-    pub fn of_error(errno: Option<i32>, words: &str) -> Option<Cause> {
-        errno.map_or_else(|| Cause::of_words(words), Cause::of_errno)
+    pub fn of_error(errno: Option<i32>, words: &str) -> Option<MachineCause> {
+        errno.map_or_else(|| MachineCause::of_words(words), MachineCause::of_errno)
     }
 
     /// The same for a process or thread that could not be started.
-    pub fn of_start_error(errno: Option<i32>, words: &str) -> Option<Cause> {
-        errno.map_or_else(|| Cause::of_words(words), Cause::of_start)
+    pub fn of_start_error(errno: Option<i32>, words: &str) -> Option<MachineCause> {
+        errno.map_or_else(|| MachineCause::of_words(words), MachineCause::of_start)
     }
 
     /// What the words of git say about the machine.
-    pub fn of_git(said: &str) -> Option<Cause> {
-        let found = Cause::of_words(said);
+    pub fn of_git(said: &str) -> Option<MachineCause> {
+        let found = MachineCause::of_words(said);
         let lower = without_names(said).to_lowercase();
-        found.or_else(|| DAMAGE.iter().any(|words| lower.contains(words)).then_some(Cause::Repository))
+        found.or_else(|| DAMAGE.iter().any(|words| lower.contains(words)).then_some(MachineCause::Repository))
     }
 
     /// What a report of ours says about the machine, such as why something was blocked: only what git and we
     /// ourselves say counts, never what a command printed.
-    pub fn of_report(report: &str) -> Option<Cause> {
+    pub fn of_report(report: &str) -> Option<MachineCause> {
         let report =
             WRAPPERS.iter().fold(report.trim(), |report, begin| report.strip_prefix(begin).unwrap_or(report));
         if OWN_REPORTS.iter().any(|begin| report.starts_with(begin)) {
-            return Some(Cause::of_words(report).unwrap_or(Cause::Process));
+            return Some(MachineCause::of_words(report).unwrap_or(MachineCause::Process));
         }
         let (_, said) = report.strip_prefix("`git ")?.split_once("` failed: ")?;
-        Cause::of_git(said)
+        MachineCause::of_git(said)
     }
 
     /// What a person does about it.
     pub const fn hint(self) -> &'static str {
         match self {
-            Cause::Disk => "see to the disk, then run `ftl resume` with the run's name",
-            Cause::Space => {
+            MachineCause::Disk => "see to the disk, then run `ftl resume` with the run's name",
+            MachineCause::Space => {
                 "make room on the disk (bytes and inodes), then run `ftl resume` with the run's name"
             }
-            Cause::ReadOnly => "make the file system writable, then run `ftl resume` with the run's name",
-            Cause::Descriptors => "raise `ulimit -n`, then run `ftl resume` with the run's name",
-            Cause::Memory => {
+            MachineCause::ReadOnly => {
+                "make the file system writable, then run `ftl resume` with the run's name"
+            }
+            MachineCause::Descriptors => "raise `ulimit -n`, then run `ftl resume` with the run's name",
+            MachineCause::Memory => {
                 "free memory or raise `ulimit -v` and `ulimit -u`, then run `ftl resume` with the run's name"
             }
-            Cause::Repository => {
+            MachineCause::Repository => {
                 "run `ftl resume` with the run's name, which reads the worktrees again; if that fails, `git fsck` and `ftl doctor` tell what to bring back"
             }
-            Cause::Environment => {
+            MachineCause::Environment => {
                 "install what is missing where PATH finds it, pass a variable on under [environment] or set worktree.setup in ftl.toml, then run `ftl resume` with the run's name"
             }
-            Cause::Process => {
+            MachineCause::Process => {
                 "look whether the machine is out of processes, memory or descriptors, then run `ftl resume` with the run's name"
             }
         }
@@ -232,39 +234,39 @@ mod tests {
             "fatal: 'notes/not a git repository' is outside repository",
             "`is empty`: Permission denied (os error 13)",
         ] {
-            assert_eq!(Cause::of_git(said), None, "{said}");
+            assert_eq!(MachineCause::of_git(said), None, "{said}");
         }
         for (said, cause) in [
-            ("error: can't write 'a b': No space left on device", Cause::Space),
-            ("error: unable to write file 'x.txt: Input/output error", Cause::Disk),
-            ("fatal: write error on '.git/x' (Input/output error)", Cause::Disk),
-            ("error: object file .git/objects/12/34 is empty", Cause::Repository),
+            ("error: can't write 'a b': No space left on device", MachineCause::Space),
+            ("error: unable to write file 'x.txt: Input/output error", MachineCause::Disk),
+            ("fatal: write error on '.git/x' (Input/output error)", MachineCause::Disk),
+            ("error: object file .git/objects/12/34 is empty", MachineCause::Repository),
         ] {
-            assert_eq!(Cause::of_git(said), Some(cause), "{said}");
+            assert_eq!(MachineCause::of_git(said), Some(cause), "{said}");
         }
     }
 
     #[test]
     fn numbers_and_words_of_one_error_say_the_same() {
         let cases = [
-            (5, "Input/output error", Cause::Disk),
-            (12, "Cannot allocate memory", Cause::Memory),
-            (24, "Too many open files", Cause::Descriptors),
-            (23, "Too many open files in system", Cause::Descriptors),
-            (28, "No space left on device", Cause::Space),
-            (30, "Read-only file system", Cause::ReadOnly),
-            (122, "Disk quota exceeded", Cause::Space),
+            (5, "Input/output error", MachineCause::Disk),
+            (12, "Cannot allocate memory", MachineCause::Memory),
+            (24, "Too many open files", MachineCause::Descriptors),
+            (23, "Too many open files in system", MachineCause::Descriptors),
+            (28, "No space left on device", MachineCause::Space),
+            (30, "Read-only file system", MachineCause::ReadOnly),
+            (122, "Disk quota exceeded", MachineCause::Space),
         ];
         for (errno, words, cause) in cases {
-            assert_eq!(Cause::of_errno(errno), Some(cause), "{words}");
-            assert_eq!(Cause::of_words(&format!("`x`: {words} (os error {errno})")), Some(cause));
+            assert_eq!(MachineCause::of_errno(errno), Some(cause), "{words}");
+            assert_eq!(MachineCause::of_words(&format!("`x`: {words} (os error {errno})")), Some(cause));
         }
         // What says something about the work, or nothing at all.
         for errno in [1, 2, 13, 17, 20, 21, 36, 40, AGAIN] {
-            assert_eq!(Cause::of_errno(errno), None, "{errno}");
+            assert_eq!(MachineCause::of_errno(errno), None, "{errno}");
         }
-        assert_eq!(Cause::of_start(AGAIN), Some(Cause::Memory));
-        assert_eq!(Cause::of_words("No such file or directory (os error 2)"), None);
+        assert_eq!(MachineCause::of_start(AGAIN), Some(MachineCause::Memory));
+        assert_eq!(MachineCause::of_words("No such file or directory (os error 2)"), None);
     }
 
     #[test]
@@ -277,16 +279,19 @@ mod tests {
             "fatal: bad object HEAD",
         ];
         for said in damage {
-            assert_eq!(Cause::of_git(said), Some(Cause::Repository), "{said}");
+            assert_eq!(MachineCause::of_git(said), Some(MachineCause::Repository), "{said}");
         }
-        assert_eq!(Cause::of_git("error: write failed: No space left on device"), Some(Cause::Space));
+        assert_eq!(
+            MachineCause::of_git("error: write failed: No space left on device"),
+            Some(MachineCause::Space)
+        );
         let work = [
             "CONFLICT (content): Merge conflict in a.py",
             "fatal: refusing to merge unrelated histories",
             "error: open(\"a\"): Permission denied; fatal: adding files failed",
         ];
         for said in work {
-            assert_eq!(Cause::of_git(said), None, "{said}");
+            assert_eq!(MachineCause::of_git(said), None, "{said}");
         }
     }
 
@@ -299,18 +304,18 @@ mod tests {
             "the command could not be run: the guard process cannot be started: Too many open files",
         ];
         for report in ours {
-            assert!(Cause::of_report(report).is_some(), "{report}");
+            assert!(MachineCause::of_report(report).is_some(), "{report}");
         }
         for report in ["2 tests failed: invalid object", "budget exhausted: No space left on device", ""] {
-            assert_eq!(Cause::of_report(report), None, "{report}");
+            assert_eq!(MachineCause::of_report(report), None, "{report}");
         }
     }
 
     #[test]
     fn a_failure_says_what_to_do_once() {
-        let failure = Cause::Space.failure("`x`: No space left on device");
+        let failure = MachineCause::Space.failure("`x`: No space left on device");
         assert_eq!(failure.kind, FailureKind::Machine);
         assert_eq!(failure.message.matches("ftl resume").count(), 1, "{failure:?}");
-        assert_eq!(Cause::Disk.failure(failure.message.clone()).message, failure.message);
+        assert_eq!(MachineCause::Disk.failure(failure.message.clone()).message, failure.message);
     }
 }

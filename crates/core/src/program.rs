@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::performer::Performer;
-use crate::syntax::{Arg, Args, Exit, Expr, Span, Step, What};
+use crate::syntax::{Arg, Args, Exit, Expr, Span, StatementKind, Step};
 use crate::types::Type;
 use crate::value::{Name, Value};
 
@@ -132,7 +132,7 @@ pub struct StateCode {
 #[derive(Clone, Debug)]
 pub struct Node {
     /// What it is; blocks inside are reached by `body` and `otherwise`.
-    pub what: What,
+    pub what: StatementKind,
     /// The statement that comes after it; `None` at the end of the state or of a FOR EACH block.
     pub next: Option<u32>,
     /// The statement that encloses it.
@@ -211,8 +211,7 @@ impl StateCode {
 
     /// The places of every GOTO to a state, in reading order.
     pub fn gotos(&self, to: &str) -> Vec<u32> {
-        let leads =
-            |node: &Node| matches!(&node.what, What::Exit(Exit::Goto { target, .. }) if &*target.name == to);
+        let leads = |node: &Node| matches!(&node.what, StatementKind::Exit(Exit::Goto { target, .. }) if &*target.name == to);
         (0u32..).zip(&self.nodes).filter(|(_, node)| leads(node)).map(|(place, _)| place).collect()
     }
 
@@ -264,7 +263,7 @@ impl Node {
     /// The name that the step gives to its answer.
     pub fn bind(&self) -> Option<&Name> {
         match &self.what {
-            What::Step { step, .. } => match step {
+            StatementKind::Step { step, .. } => match step {
                 Step::Do { bind, .. } | Step::Parallel { bind, .. } | Step::ForEach { bind, .. } => {
                     bind.as_ref()
                 }
@@ -272,8 +271,15 @@ impl Node {
                 Step::Check { bind, .. } | Step::Ask { bind, .. } => Some(bind),
                 Step::Pay { .. } => None,
             },
-            What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => None,
-            What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => None,
+            StatementKind::If { .. }
+            | StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..) => None,
+            StatementKind::Use(_)
+            | StatementKind::Exit(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => None,
         }
         .map(|ident| &ident.name)
     }
@@ -281,9 +287,16 @@ impl Node {
     /// The step, if the statement is one.
     pub fn step(&self) -> Option<&Step> {
         match &self.what {
-            What::Step { step, .. } => Some(step),
-            What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => None,
-            What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => None,
+            StatementKind::Step { step, .. } => Some(step),
+            StatementKind::If { .. }
+            | StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..) => None,
+            StatementKind::Use(_)
+            | StatementKind::Exit(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => None,
         }
     }
 }

@@ -50,13 +50,13 @@ pub struct Document {
     /// `PROTOCOL:`.
     pub name: Option<Ident>,
     /// `INPUT:`.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<InputDecl>,
     /// `LIMIT:`.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<LimitDecl>,
     /// `TRACK:`.
     pub tracks: Vec<Track>,
     /// `GATE:`.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<GateDecl>,
     /// `REDO:`.
     pub redo: Option<Ident>,
     /// `BOARD:`.
@@ -73,7 +73,7 @@ pub struct Document {
 
 /// `INPUT: name = default`.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct InputDecl {
     /// The input's name.
     pub name: Ident,
     /// What it is when it is not given.
@@ -91,7 +91,7 @@ pub enum Preset {
 
 /// `LIMIT: meter = expr (word: expr) PER name ELSE …`.
 #[derive(Clone, Debug)]
-pub struct Limit {
+pub struct LimitDecl {
     /// The meter's name.
     pub meter: Ident,
     /// The limit.
@@ -115,7 +115,7 @@ pub struct Track {
 
 /// `GATE: action OR action BEFORE STATE`.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct GateDecl {
     /// Any of these gates.
     pub actions: Vec<Ident>,
     /// The guarded state.
@@ -169,7 +169,7 @@ pub type Block = Vec<Statement>;
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// What it is.
-    pub what: What,
+    pub what: StatementKind,
     /// Where it stands.
     pub span: Span,
     /// Where it was pasted by USE, if it comes from a pattern.
@@ -180,7 +180,7 @@ pub struct Statement {
 
 /// The kinds of statements.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum StatementKind {
     /// A step: something that may fail, and the ELSE that answers it.
     Step {
         /// The step.
@@ -409,14 +409,14 @@ impl Arg {
 #[derive(Clone, Debug)]
 pub struct Template {
     /// Its pieces.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
     /// Where it stands.
     pub span: Span,
 }
 
 /// A piece of a template.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum TemplatePart {
     /// Text.
     Text(String),
     /// A value.
@@ -568,7 +568,7 @@ impl fmt::Display for Template {
         out.write_str("\"")?;
         for part in &self.parts {
             match part {
-                Part::Text(text) => {
+                TemplatePart::Text(text) => {
                     for one in text.chars() {
                         match one {
                             '"' | '\\' | '{' | '}' => write!(out, "\\{one}")?,
@@ -578,7 +578,7 @@ impl fmt::Display for Template {
                         }
                     }
                 }
-                Part::Hole(expr) => write!(out, "{{{expr}}}")?,
+                TemplatePart::Hole(expr) => write!(out, "{{{expr}}}")?,
             }
         }
         out.write_str("\"")
@@ -621,7 +621,7 @@ pub fn roots(expr: &Expr, into: &mut BTreeSet<Name>) {
 /// The names that a template reads.
 pub fn template_roots(template: &Template, into: &mut BTreeSet<Name>) {
     for part in &template.parts {
-        if let Part::Hole(expr) = part {
+        if let TemplatePart::Hole(expr) = part {
             roots(expr, into);
         }
     }

@@ -31,12 +31,12 @@ pub enum Type {
     /// Values of one type in order.
     List(Arc<Type>),
     /// Named fields.
-    Record(Arc<Record>),
+    Record(Arc<RecordType>),
 }
 
 /// The fields of a record type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct RecordType {
     /// What people call it, for messages.
     pub name: Name,
     /// The fields, in the order of their names.
@@ -76,7 +76,7 @@ impl Type {
             .into_iter()
             .map(|(name, ty)| (Name::from(name.as_ref()), Field { ty, required: false, about: "" }))
             .collect();
-        Type::Record(Arc::new(Record { name: Name::from(name), fields, open: false }))
+        Type::Record(Arc::new(RecordType { name: Name::from(name), fields, open: false }))
     }
 
     /// A closed record, every field always there.
@@ -213,7 +213,7 @@ impl Misfit {
     }
 }
 
-fn accept_record(record: &Record, value: &Value) -> Result<(), Misfit> {
+fn accept_record(record: &RecordType, value: &Value) -> Result<(), Misfit> {
     for (name, field) in &record.fields {
         let found = value.field(name);
         if !found.is_none() {
@@ -231,7 +231,7 @@ fn brief(value: &Value) -> String {
     if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
 }
 
-fn join_records(one: &Record, two: &Record) -> Record {
+fn join_records(one: &RecordType, two: &RecordType) -> RecordType {
     let mut fields = one.fields.clone();
     for (name, field) in &two.fields {
         let joined = match fields.get(name) {
@@ -251,10 +251,10 @@ fn join_records(one: &Record, two: &Record) -> Record {
     for (name, field) in fields.iter_mut() {
         field.required &= one.fields.contains_key(name) && two.fields.contains_key(name);
     }
-    Record { name, fields, open: one.open || two.open }
+    RecordType { name, fields, open: one.open || two.open }
 }
 
-fn record_fits(have: &Record, want: &Record) -> bool {
+fn record_fits(have: &RecordType, want: &RecordType) -> bool {
     want.fields.iter().all(|(name, field)| match have.fields.get(name) {
         Some(mine) => mine.ty.fits(&field.ty),
         None => have.open || !field.required,

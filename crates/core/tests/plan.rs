@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use ftl_core::plan::{Cascade, CascadeState, Graph, MAX_ROOTS, Place, Problem, Problems, Progress, Status};
+use ftl_core::plan::{
+    Cascade, CascadeState, Graph, MAX_ROOTS, PlanProblem, PlanProgress, Problems, TaskIndex, TaskStatus,
+};
 
 /// `002<001,003` is task 002, which depends on 001 and 003.
 fn build(plan: &str) -> Result<Graph, Problems> {
@@ -20,16 +22,16 @@ fn build(plan: &str) -> Result<Graph, Problems> {
 }
 
 /// A plan that is right, after changes such as `001=complete`.
-fn progress(plan: &str, changes: &str) -> Progress {
-    let mut progress = Progress::new(Arc::new(build(plan).unwrap()));
+fn progress(plan: &str, changes: &str) -> PlanProgress {
+    let mut progress = PlanProgress::new(Arc::new(build(plan).unwrap()));
     for change in changes.split_whitespace().filter(|word| *word != "-") {
         let (seq, status) = change.split_once('=').unwrap();
-        progress.settle(seq, Status::parse(status).unwrap()).unwrap();
+        progress.settle(seq, TaskStatus::parse(status).unwrap()).unwrap();
     }
     progress
 }
 
-fn spelled(progress: &Progress, places: impl IntoIterator<Item = Place>) -> String {
+fn spelled(progress: &PlanProgress, places: impl IntoIterator<Item = TaskIndex>) -> String {
     let names: Vec<&str> = places.into_iter().map(|place| &**progress.graph().seq(place)).collect();
     if names.is_empty() { "-".to_owned() } else { names.join(" ") }
 }
@@ -132,19 +134,19 @@ fn blocks_propagate_at_any_time() {
     let mut progress = progress("1 2<1 3<2 4", "1=blocked 4=in_progress");
     let told = progress.propagate();
     assert_eq!(told.len(), 2);
-    assert_eq!(progress.count(Status::Blocked), 3);
+    assert_eq!(progress.count(TaskStatus::Blocked), 3);
     assert!(progress.propagate().is_empty());
     assert_eq!(spelled(&progress, progress.root_causes()), "1");
-    progress.settle("4", Status::Complete).unwrap();
+    progress.settle("4", TaskStatus::Complete).unwrap();
     assert_eq!(Cascade::of(Some(&progress)).state, CascadeState::Complete);
 }
 
 #[test]
 fn words_that_are_not_known_are_refused() {
     let mut progress = progress("001", "-");
-    let unknown = progress.settle("2", Status::Complete).unwrap_err();
+    let unknown = progress.settle("2", TaskStatus::Complete).unwrap_err();
     assert_eq!(unknown.to_string(), "Unknown task: 2");
-    let unknown = Status::parse("done").unwrap_err();
+    let unknown = TaskStatus::parse("done").unwrap_err();
     assert_eq!(
         unknown.to_string(),
         "Unknown task status: done (one of pending, in_progress, complete, blocked)"
@@ -156,9 +158,9 @@ fn root_causes_are_listed_up_to_their_limit() {
     let count = MAX_ROOTS + 3;
     let mut tasks: Vec<(String, Vec<String>)> = (0..count).map(|at| (at.to_string(), Vec::new())).collect();
     tasks.push(("last".to_owned(), (0..count).map(|at| at.to_string()).collect()));
-    let mut progress = Progress::new(Arc::new(Graph::build(&tasks).unwrap()));
+    let mut progress = PlanProgress::new(Arc::new(Graph::build(&tasks).unwrap()));
     for at in 0..count {
-        progress.settle(&at.to_string(), Status::Blocked).unwrap();
+        progress.settle(&at.to_string(), TaskStatus::Blocked).unwrap();
     }
     let [last] = &progress.unreachable()[..] else { panic!("only the last task waits") };
     assert_eq!((last.root_causes.len(), last.more_causes, last.blocked_by.len()), (MAX_ROOTS, true, count));
@@ -178,11 +180,11 @@ fn numbered<I: IntoIterator<Item = usize>>(
 fn a_chain_of_100_000_tasks_runs_to_its_end() {
     let count = 100_000;
     let later_first = numbered(count, |at| (at + 1 < count).then_some(at + 1));
-    let mut progress = Progress::new(Arc::new(Graph::build(&later_first).unwrap()));
+    let mut progress = PlanProgress::new(Arc::new(Graph::build(&later_first).unwrap()));
     for done in 0..count {
         let next = progress.ready().next().unwrap();
         assert_eq!((progress.ready().len(), next.index()), (1, count - 1 - done));
-        progress.settle_at(next, Status::Complete);
+        progress.settle_at(next, TaskStatus::Complete);
     }
     assert_eq!(Cascade::of(Some(&progress)).state, CascadeState::Complete);
 }
@@ -191,8 +193,8 @@ fn a_chain_of_100_000_tasks_runs_to_its_end() {
 fn a_chain_of_100_000_tasks_is_blocked_from_its_root() {
     let count = 100_000;
     let chain = numbered(count, |at| at.checked_sub(1));
-    let mut progress = Progress::new(Arc::new(Graph::build(&chain).unwrap()));
-    progress.settle("0", Status::Blocked).unwrap();
+    let mut progress = PlanProgress::new(Arc::new(Graph::build(&chain).unwrap()));
+    progress.settle("0", TaskStatus::Blocked).unwrap();
     let told = progress.propagate();
     assert_eq!(told.len(), count - 1);
     assert!(told.iter().all(|task| task.root_causes.len() == 1 && &*task.root_causes[0] == "000"));
@@ -203,8 +205,8 @@ fn a_cycle_of_100_000_tasks_is_found_with_its_path() {
     let count = 100_000;
     let ring = numbered(count, |at| [(at + 1) % count]);
     let problems = Graph::build(&ring).unwrap_err();
-    let found: Vec<&Problem> = problems.iter().collect();
-    let [Problem::Cycle { path }] = found.as_slice() else { panic!("one cycle") };
+    let found: Vec<&PlanProblem> = problems.iter().collect();
+    let [PlanProblem::Cycle { path }] = found.as_slice() else { panic!("one cycle") };
     assert_eq!((path.len(), path.first()), (count + 1, path.last()));
     let message = problems.to_string();
     assert!(message.starts_with("Cycle detected in task dependencies: 000 → 001 → 002"), "{message}");
@@ -220,7 +222,7 @@ fn arrows_back_from_a_deep_chain_cost_no_more_than_the_plan() {
     let told: usize = problems
         .iter()
         .map(|problem| match problem {
-            Problem::Cycle { path } => path.len(),
+            PlanProblem::Cycle { path } => path.len(),
             _ => 0,
         })
         .sum();
@@ -230,13 +232,16 @@ fn arrows_back_from_a_deep_chain_cost_no_more_than_the_plan() {
 /// The same questions, asked of plain lists, the slow and obvious way.
 struct Model {
     depends: Vec<BTreeSet<usize>>,
-    statuses: Vec<Status>,
+    statuses: Vec<TaskStatus>,
 }
 
 impl Model {
     fn new(depends: &[Vec<usize>]) -> Model {
         let known = |list: &Vec<usize>| list.iter().copied().filter(|at| *at < depends.len()).collect();
-        Model { depends: depends.iter().map(known).collect(), statuses: vec![Status::Pending; depends.len()] }
+        Model {
+            depends: depends.iter().map(known).collect(),
+            statuses: vec![TaskStatus::Pending; depends.len()],
+        }
     }
 
     /// All that a task depends on, at any distance.
@@ -256,19 +261,19 @@ impl Model {
     }
 
     fn ready(&self) -> Vec<usize> {
-        let complete = |at: &usize| self.statuses[*at] == Status::Complete;
+        let complete = |at: &usize| self.statuses[*at] == TaskStatus::Complete;
         let may_start = |task: &usize| {
-            self.statuses[*task] == Status::Pending && self.depends[*task].iter().all(complete)
+            self.statuses[*task] == TaskStatus::Pending && self.depends[*task].iter().all(complete)
         };
         (0..self.statuses.len()).filter(may_start).collect()
     }
 
     fn never_runs(&self, task: usize) -> bool {
-        self.statuses[task] == Status::Pending && self.depends[task].iter().any(|at| self.spoiled(*at))
+        self.statuses[task] == TaskStatus::Pending && self.depends[task].iter().any(|at| self.spoiled(*at))
     }
 
     fn spoiled(&self, task: usize) -> bool {
-        self.statuses[task] == Status::Blocked || self.never_runs(task)
+        self.statuses[task] == TaskStatus::Blocked || self.never_runs(task)
     }
 
     fn roots(&self, task: usize) -> BTreeSet<usize> {
@@ -279,7 +284,7 @@ impl Model {
 
     fn state(&self) -> CascadeState {
         let any = |status| self.statuses.contains(&status);
-        match (self.ready().is_empty() && !any(Status::InProgress), any(Status::Pending)) {
+        match (self.ready().is_empty() && !any(TaskStatus::InProgress), any(TaskStatus::Pending)) {
             (false, _) => CascadeState::InProgress,
             (true, false) => CascadeState::Complete,
             (true, true) => CascadeState::Stuck,
@@ -329,7 +334,7 @@ proptest! {
         let problems = Graph::build(&spell(&plan)).err().map_or(Vec::new(), |problems| problems.iter().cloned().collect());
         let mut on_told_cycle = BTreeSet::new();
         for problem in &problems {
-            if let Problem::Cycle { path } = problem {
+            if let PlanProblem::Cycle { path } = problem {
                 prop_assert!(path.len() > 2 && path.first() == path.last());
                 for step in path.windows(2) {
                     prop_assert!(model.depends[number(&step[0])].contains(&number(&step[1])));
@@ -341,11 +346,11 @@ proptest! {
             let knot = model.below(task).into_iter().filter(|other| model.below(*other).contains(&task));
             prop_assert!(knot.chain([task]).any(|other| on_told_cycle.contains(&other)));
         }
-        let count = |wanted: fn(&Problem) -> bool| problems.iter().filter(|problem| wanted(problem)).count();
+        let count = |wanted: fn(&PlanProblem) -> bool| problems.iter().filter(|problem| wanted(problem)).count();
         let unknown = plan.iter().flatten().filter(|at| **at >= plan.len()).count();
-        prop_assert_eq!(count(|problem| matches!(problem, Problem::Unknown { .. })), unknown);
+        prop_assert_eq!(count(|problem| matches!(problem, PlanProblem::Unknown { .. })), unknown);
         let itself = (0..plan.len()).filter(|task| plan[*task].contains(task)).count();
-        prop_assert_eq!(count(|problem| matches!(problem, Problem::Itself { .. })), itself);
+        prop_assert_eq!(count(|problem| matches!(problem, PlanProblem::Itself { .. })), itself);
     }
 
     #[test]
@@ -354,19 +359,19 @@ proptest! {
         changes in proptest::collection::vec((0_usize..9, 0_usize..4), 0..24),
     ) {
         let mut model = Model::new(&plan);
-        let mut progress = Progress::new(Arc::new(Graph::build(&spell(&plan)).unwrap()));
+        let mut progress = PlanProgress::new(Arc::new(Graph::build(&spell(&plan)).unwrap()));
         for (task, status) in changes.into_iter().filter(|(task, _)| *task < plan.len()) {
-            let status = Status::ALL[status];
+            let status = TaskStatus::ALL[status];
             let before = std::mem::replace(&mut model.statuses[task], status);
             prop_assert_eq!(progress.settle(&task.to_string(), status).unwrap(), before);
 
-            let ready: Vec<usize> = progress.ready().map(Place::index).collect();
+            let ready: Vec<usize> = progress.ready().map(TaskIndex::index).collect();
             prop_assert_eq!(&ready, &model.ready());
             let cascade = Cascade::of(Some(&progress));
             prop_assert_eq!(cascade.state, model.state());
             let counted = [cascade.pending, cascade.in_progress, cascade.complete, cascade.blocked];
             let count = |status| model.statuses.iter().filter(|own| **own == status).count();
-            prop_assert_eq!(counted, Status::ALL.map(count));
+            prop_assert_eq!(counted, TaskStatus::ALL.map(count));
             let never: Vec<usize> = cascade.unreachable.iter().map(|task| task.place.index()).collect();
             let expected: Vec<usize> = (0..plan.len()).filter(|task| model.never_runs(*task)).collect();
             prop_assert_eq!(never, expected);

@@ -23,8 +23,8 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use serde::Serialize;
 
 use ftl_core::amount::Unit;
-use ftl_folder::place::Place;
-use ftl_folder::{Folder, Refusal};
+use ftl_folder::state_folder::StateFolder;
+use ftl_folder::{Folder, FolderRefusal};
 use ftl_process::{self as process, table};
 use ftl_settings::config::Config;
 use ftl_store::sqlite::SqliteStore;
@@ -44,7 +44,7 @@ const ACCEPT: &str = "look for a backup of .ftl/store first; `ftl doctor --accep
 #[derive(Clone)]
 pub struct Examination {
     /// The place of the repository.
-    pub place: Place,
+    pub place: StateFolder,
     /// The files of settings, in the order in which they count.
     pub settings: Vec<PathBuf>,
     /// Today's protocols, if they can be read.
@@ -146,7 +146,7 @@ impl Level {
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// What it is about.
     pub area: Area,
     /// How bad it is.
@@ -160,11 +160,11 @@ pub struct Finding {
 
 /// What was found, in the order of the areas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings(Vec<Finding>);
+pub struct DoctorReport(Vec<DoctorFinding>);
 
-impl Findings {
+impl DoctorReport {
     /// All of them; each area has at least one.
-    pub fn all(&self) -> &[Finding] {
+    pub fn all(&self) -> &[DoctorFinding] {
         &self.0
     }
 
@@ -174,7 +174,7 @@ impl Findings {
     }
 
     fn put(&mut self, area: Area, level: Level, text: impl Into<String>, hint: Option<String>) {
-        self.0.push(Finding { area, level, text: text.into(), hint });
+        self.0.push(DoctorFinding { area, level, text: text.into(), hint });
     }
 
     fn fine(&mut self, area: Area, text: impl Into<String>) {
@@ -208,12 +208,12 @@ impl Findings {
 }
 
 /// Looks at everything. It takes no lock for longer than it looks, and disturbs nobody who works.
-pub fn examine(asked: &Examination) -> Findings {
-    let mut found = Findings::default();
+pub fn examine(asked: &Examination) -> DoctorReport {
+    let mut found = DoctorReport::default();
     settings(asked, &mut found);
     machine(&mut found);
     if let Err(error) = asked.place.check() {
-        refused(&asked.place, &error, &mut found);
+        report_refused(&asked.place, &error, &mut found);
         found.0.sort_by_key(|finding| finding.area);
         return found;
     }
@@ -239,7 +239,7 @@ pub fn examine(asked: &Examination) -> Findings {
     found
 }
 
-fn settings(asked: &Examination, found: &mut Findings) {
+fn settings(asked: &Examination, found: &mut DoctorReport) {
     match Config::load(&asked.settings) {
         Ok(config) => {
             surroundings::environment(&config, found);
@@ -256,8 +256,8 @@ fn settings(asked: &Examination, found: &mut Findings) {
 }
 
 /// A state folder that may not be used: nothing below it is looked at, and nothing mended.
-fn refused(place: &Place, error: &io::Error, found: &mut Findings) {
-    match Refusal::of(error) {
+fn report_refused(place: &StateFolder, error: &io::Error, found: &mut DoctorReport) {
+    match FolderRefusal::of(error) {
         Some(refusal) => {
             found.broken(Area::Place, format!("this is no folder that ftl uses: {refusal}"), refusal.hint());
         }
@@ -268,7 +268,7 @@ fn refused(place: &Place, error: &io::Error, found: &mut Findings) {
 }
 
 /// The state folder. Where there is no store yet, there is nothing to hide and nothing to make.
-fn place(place: &Place, has_store: bool, found: &mut Findings) {
+fn place(place: &StateFolder, has_store: bool, found: &mut DoctorReport) {
     if has_store {
         private(&place.store(), found);
         excluded(place, found);
@@ -283,7 +283,7 @@ fn place(place: &Place, has_store: bool, found: &mut Findings) {
 }
 
 /// Only the owner looks into the store.
-fn private(path: &Path, found: &mut Findings) {
+fn private(path: &Path, found: &mut DoctorReport) {
     let Ok(folder) = Folder::open(path) else { return };
     let Ok(mode) = folder.own_metadata().map(|seen| seen.permissions().mode()) else { return };
     if mode & 0o077 == 0 {
@@ -295,7 +295,7 @@ fn private(path: &Path, found: &mut Findings) {
     }
 }
 
-fn excluded(place: &Place, found: &mut Findings) {
+fn excluded(place: &StateFolder, found: &mut DoctorReport) {
     match place.is_excluded() {
         Ok(true) => {}
         Ok(false) => match place.exclude() {
@@ -307,7 +307,7 @@ fn excluded(place: &Place, found: &mut Findings) {
 }
 
 /// What every attempt stands on.
-fn machine(found: &mut Findings) {
+fn machine(found: &mut DoctorReport) {
     let hint = "ftl needs Linux with /proc and pidfds; a sandbox or container may hide them";
     if !matches!(table::entry(getpid().as_raw_nonzero().get()), Ok(Some(_))) || table::boot_id().is_err() {
         found.broken(Area::Machine, "/proc does not show this process", hint);
@@ -326,7 +326,7 @@ fn machine(found: &mut Findings) {
 fn store(
     asked: &Examination,
     opened: Result<Option<SqliteStore>, StoreError>,
-    found: &mut Findings,
+    found: &mut DoctorReport,
 ) -> Option<SqliteStore> {
     match opened {
         Ok(Some(store)) => {
@@ -345,7 +345,7 @@ fn store(
     }
 }
 
-fn of_store(store: &SqliteStore, asked: &Examination, found: &mut Findings) {
+fn of_store(store: &SqliteStore, asked: &Examination, found: &mut DoctorReport) {
     if let Err(error) = store.writable() {
         trouble(Area::Store, &error, found);
     }
@@ -368,7 +368,7 @@ fn of_store(store: &SqliteStore, asked: &Examination, found: &mut Findings) {
     losses::accepted(&events, found);
 }
 
-fn room(free: u64, found: &mut Findings) {
+fn room(free: u64, found: &mut DoctorReport) {
     if free < MIN_FREE_BYTES {
         let text = format!("only {} are free on the disk", Unit::Bytes.show(free));
         found.look(Area::Store, text, "make room: a run on a full disk stops");
@@ -381,7 +381,7 @@ fn free_bytes(folder: &Path) -> io::Result<u64> {
 }
 
 /// A store that cannot be written can still be read: only damage is broken.
-fn trouble(area: Area, error: &StoreError, found: &mut Findings) {
+fn trouble(area: Area, error: &StoreError, found: &mut DoctorReport) {
     match error {
         StoreError::Full(_) | StoreError::ReadOnly(_) | StoreError::InUse(_) | StoreError::Newer { .. } => {
             found.look(area, error.to_string(), error.hint());
@@ -400,7 +400,7 @@ fn trouble(area: Area, error: &StoreError, found: &mut Findings) {
     }
 }
 
-fn runs(store: &SqliteStore, found: &mut Findings) -> Option<Vec<RunRow>> {
+fn runs(store: &SqliteStore, found: &mut DoctorReport) -> Option<Vec<RunRow>> {
     match store.runs("") {
         Ok(rows) => Some(rows),
         Err(error) => {

@@ -12,12 +12,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ftl_core::run::{
-    Action, ActionId, Entry, Event, Failure, FailureKind, InstanceId, Outcome, Time, Usage, Wanted,
+    Action, ActionId, ActionTarget, Entry, Event, Failure, FailureKind, InstanceId, Outcome, Time, Usage,
 };
 use ftl_core::value::Value;
 
 use crate::driver::{DriveError, Driver, Todo, never_started};
-use crate::hands::{Ended, Hands, Job, Report, Right, Told};
+use crate::executors::{Hands, Job, JobEnd, JobReport, Report, Right};
 use crate::services::Services;
 use ftl_folder::clock::{Clock, millis};
 use ftl_process::Cancel;
@@ -35,9 +35,9 @@ pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The wish to stop: said once, everything is put away first; said twice, it is over at once.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicU8>);
+pub struct StopSignal(Arc<AtomicU8>);
 
-impl Stop {
+impl StopSignal {
     /// Says it once more.
     pub fn say(&self) -> u8 {
         self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
@@ -49,25 +49,25 @@ impl Stop {
     }
 
     /// How often it was said.
-    pub fn said(&self) -> u8 {
+    pub fn times_said(&self) -> u8 {
         self.0.load(Ordering::SeqCst)
     }
 }
 
 /// A watcher of a run: it sees every entry as soon as it is durable.
-pub trait Watch {
+pub trait DriveObserver {
     /// Entries that were just written, and what the run looks like now.
     fn see(&mut self, entries: &[Entry], summary: &Summary);
 }
 
 /// Watching without a watcher, for tests and commands that show nothing.
-impl Watch for () {
+impl DriveObserver for () {
     fn see(&mut self, _: &[Entry], _: &Summary) {}
 }
 
 /// How driving came to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum DriveEnd {
     /// Nothing moves any more without a person: settled, held or waiting.
     Rests(Summary),
     /// It was stopped from outside, and goes on with the next `resume`.
@@ -80,18 +80,18 @@ pub fn drive(
     todo: Todo,
     hands: &dyn Hands,
     clock: &dyn Clock,
-    stop: &Stop,
-    watch: &mut dyn Watch,
-) -> Result<Rest, DriveError> {
+    stop: &StopSignal,
+    watch: &mut dyn DriveObserver,
+) -> Result<DriveEnd, DriveError> {
     let (desk, told) = channel();
-    let mut wheel = Wheel::new(driver, hands, clock, watch, desk);
+    let mut wheel = Dispatcher::new(driver, hands, clock, watch, desk);
     let ended = wheel.first(todo).and_then(|()| turn(&mut wheel, &told, stop));
     match ended {
         Ok(stopped) => {
             let summary = wheel.driver.summary().clone();
             // A run that cannot be given back is taken by whoever finds its owner dead.
             let _ = wheel.driver.release();
-            Ok(if stopped { Rest::Stopped(summary) } else { Rest::Rests(summary) })
+            Ok(if stopped { DriveEnd::Stopped(summary) } else { DriveEnd::Rests(summary) })
         }
         Err(error) => {
             let_go(&mut wheel, &told);
@@ -101,9 +101,13 @@ pub fn drive(
 }
 
 /// Turns until the run rests; whether it was stopped from outside.
-fn turn(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<bool, DriveError> {
+fn turn(
+    wheel: &mut Dispatcher<'_>,
+    told: &Receiver<JobReport>,
+    stop: &StopSignal,
+) -> Result<bool, DriveError> {
     loop {
-        if stop.said() > 0 {
+        if stop.times_said() > 0 {
             return say_goodbye(wheel, told, stop).map(|()| true);
         }
         if wheel.look()? {
@@ -121,12 +125,16 @@ fn turn(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<boo
 }
 
 /// Ends everything that runs, and writes down what became of it.
-fn say_goodbye(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<(), DriveError> {
+fn say_goodbye(
+    wheel: &mut Dispatcher<'_>,
+    told: &Receiver<JobReport>,
+    stop: &StopSignal,
+) -> Result<(), DriveError> {
     wheel.cancel_all();
     // What has not begun says so.
     wheel.hands.rest();
     let end = Instant::now() + MAX_GOODBYE;
-    while !wheel.jobs.is_empty() && stop.said() < 2 {
+    while !wheel.jobs.is_empty() && stop.times_said() < 2 {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
@@ -135,7 +143,7 @@ fn say_goodbye(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Res
             wheel.hear_last(one)?;
         }
     }
-    if stop.said() >= 2 {
+    if stop.times_said() >= 2 {
         wheel.drop_all();
         return Ok(());
     }
@@ -143,20 +151,20 @@ fn say_goodbye(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Res
 }
 
 /// Lets everything go that can no longer be written down.
-fn let_go(wheel: &mut Wheel<'_>, told: &Receiver<Told>) {
+fn let_go(wheel: &mut Dispatcher<'_>, told: &Receiver<JobReport>) {
     wheel.drop_all();
     wheel.hands.rest();
     let end = Instant::now() + MAX_GOODBYE;
     while !wheel.jobs.is_empty() {
         let Ok(one) = told.recv_timeout(end.saturating_duration_since(Instant::now())) else { return };
         match one {
-            Told::Report(instance, action, _) => {
+            JobReport::Report(instance, action, _) => {
                 wheel.jobs.remove(&(instance, action));
             }
-            Told::Tool(_, _, _, reply) | Told::Spent(_, _, _, reply) => {
+            JobReport::Tool(_, _, _, reply) | JobReport::Spent(_, _, _, reply) => {
                 let _ = reply.send(Err(String::from("ftl is being stopped")));
             }
-            Told::Probed(..) => {}
+            JobReport::Probed(..) => {}
         }
     }
 }
@@ -174,30 +182,30 @@ fn answered(value: Value) -> Outcome {
 /// What is done with each thing that comes in. The caller calls `first` once, then `look` and
 /// `hear` in any order until `look` says that it rests; to stop, `cancel_all`, `hear_last` as long as
 /// there is patience, and `interrupt_all`. After an error nothing but `drop_all` makes sense.
-pub struct Wheel<'a> {
+pub struct Dispatcher<'a> {
     driver: Driver,
     hands: &'a dyn Hands,
     clock: &'a dyn Clock,
-    watch: &'a mut dyn Watch,
-    desk: Sender<Told>,
+    watch: &'a mut dyn DriveObserver,
+    desk: Sender<JobReport>,
     right: Arc<Right>,
     jobs: BTreeMap<(InstanceId, ActionId), Cancel>,
     services: Services,
     looked: Option<Time>,
 }
 
-impl<'a> Wheel<'a> {
+impl<'a> Dispatcher<'a> {
     /// A wheel for one run; what hands tell goes to the desk.
     pub fn new(
         driver: Driver,
         hands: &'a dyn Hands,
         clock: &'a dyn Clock,
-        watch: &'a mut dyn Watch,
-        desk: Sender<Told>,
-    ) -> Wheel<'a> {
+        watch: &'a mut dyn DriveObserver,
+        desk: Sender<JobReport>,
+    ) -> Dispatcher<'a> {
         let (jobs, services) = (BTreeMap::new(), Services::default());
         let right = Arc::new(Right { store: driver.store().clone(), lease: driver.lease().clone() });
-        Wheel { driver, hands, clock, watch, desk, right, jobs, services, looked: None }
+        Dispatcher { driver, hands, clock, watch, desk, right, jobs, services, looked: None }
     }
 
     /// The run that it drives.
@@ -334,7 +342,7 @@ impl<'a> Wheel<'a> {
             }
         }
         for action in todo.start {
-            if let Wanted::Word(_) | Wanted::Question = action.wanted {
+            if let ActionTarget::Word(_) | ActionTarget::Question = action.wanted {
                 continue;
             }
             let (instance, id) = (action.instance, action.id);
@@ -350,46 +358,46 @@ impl<'a> Wheel<'a> {
     }
 
     /// Takes what a hand tells.
-    pub fn hear(&mut self, told: Told) -> Result<(), DriveError> {
+    pub fn hear(&mut self, told: JobReport) -> Result<(), DriveError> {
         match told {
-            Told::Report(instance, action, report) => {
+            JobReport::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
-                self.hands.heard(instance, action);
+                self.hands.on_heard(instance, action);
                 let (outcome, usage) = self.outcome((instance, action), report);
                 self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(usage) })
             }
-            Told::Spent(instance, action, usage, reply) => {
+            JobReport::Spent(instance, action, usage, reply) => {
                 let todo = self.take(Event::Spent { instance, action, usage })?;
                 let goes_on = self.is_open((instance, action));
                 let _ =
                     reply.send(if goes_on { Ok(()) } else { Err(String::from("it is no longer wanted")) });
                 self.carry_out(todo)
             }
-            Told::Tool(instance, action, (tool, file), reply) => {
+            JobReport::Tool(instance, action, (tool, file), reply) => {
                 let todo = self.take(Event::Tool { instance, action, tool, file })?;
                 let denied = todo.refusal.as_ref().map(|refusal| refusal.message.clone());
                 let _ = reply.send(denied.map_or(Ok(()), Err));
                 self.carry_out(todo)
             }
-            Told::Probed(service, up) => self.probed(&service, up),
+            JobReport::Probed(service, up) => self.probed(&service, up),
         }
     }
 
     fn outcome(&mut self, key: (InstanceId, ActionId), report: Report) -> (Outcome, Usage) {
         let outcome = match report.ended {
-            Ended::Outage { service, after } => {
+            JobEnd::Outage { service, after } => {
                 let until = self.services.silent(key, &service, after, self.clock.now());
                 return (Outcome::Outage { service, until }, report.usage);
             }
-            Ended::ClaimedOutage { service, after } => {
+            JobEnd::ClaimedOutage { service, after } => {
                 let until = self.services.silent(key, &service, after, self.clock.now());
                 return (Outcome::ClaimedOutage { service, until }, report.usage);
             }
-            Ended::Done(value) => answered(value),
-            Ended::Failed(failure) => Outcome::Failed(failure),
-            Ended::Died(message) => Outcome::Died(message),
-            Ended::Forbidden(why) => Outcome::Forbidden(why),
-            Ended::Cancelled => Outcome::Cancelled,
+            JobEnd::Done(value) => answered(value),
+            JobEnd::Failed(failure) => Outcome::Failed(failure),
+            JobEnd::Died(message) => Outcome::Died(message),
+            JobEnd::Forbidden(why) => Outcome::Forbidden(why),
+            JobEnd::Cancelled => Outcome::Cancelled,
         };
         self.services.answered(key);
         (outcome, report.usage)
@@ -444,15 +452,15 @@ impl<'a> Wheel<'a> {
     }
 
     /// Takes what a hand tells while everything is being stopped: nothing new begins.
-    pub fn hear_last(&mut self, told: Told) -> Result<(), DriveError> {
+    pub fn hear_last(&mut self, told: JobReport) -> Result<(), DriveError> {
         match told {
-            Told::Report(instance, action, report) => {
+            JobReport::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
                 // What ended badly while it was being ended did not fail: it was interrupted.
                 let outcome = match report.ended {
-                    Ended::Done(value) => answered(value),
-                    Ended::Failed(_) | Ended::Died(_) | Ended::Forbidden(_) => Outcome::Interrupted,
-                    Ended::Cancelled | Ended::Outage { .. } | Ended::ClaimedOutage { .. } => {
+                    JobEnd::Done(value) => answered(value),
+                    JobEnd::Failed(_) | JobEnd::Died(_) | JobEnd::Forbidden(_) => Outcome::Interrupted,
+                    JobEnd::Cancelled | JobEnd::Outage { .. } | JobEnd::ClaimedOutage { .. } => {
                         Outcome::Interrupted
                     }
                 };
@@ -460,16 +468,16 @@ impl<'a> Wheel<'a> {
                 let todo = self.take(Event::Outcome { instance, action, outcome, usage })?;
                 self.put_off(todo)
             }
-            Told::Spent(instance, action, usage, reply) => {
+            JobReport::Spent(instance, action, usage, reply) => {
                 let todo = self.take(Event::Spent { instance, action, usage })?;
                 let _ = reply.send(Err(String::from("ftl is being stopped")));
                 self.put_off(todo)
             }
-            Told::Tool(_, _, _, reply) => {
+            JobReport::Tool(_, _, _, reply) => {
                 let _ = reply.send(Err(String::from("ftl is being stopped")));
                 Ok(())
             }
-            Told::Probed(..) => Ok(()),
+            JobReport::Probed(..) => Ok(()),
         }
     }
 

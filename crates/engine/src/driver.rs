@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use ftl_core::run::{
-    Action, ActionId, Adoption, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run,
-    Terms, Time, Usage, Wanted,
+    Action, ActionId, ActionTarget, Adoption, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT,
+    Refusal, Run, Terms, Time, Usage,
 };
 use ftl_core::value::{Fields, Name};
 use ftl_language::library::Library;
@@ -282,7 +282,7 @@ impl Driver {
     }
 
     /// Orders that wait to be taken, the oldest first.
-    pub fn orders(&self) -> Result<Vec<ftl_store::Command>, DriveError> {
+    pub fn orders(&self) -> Result<Vec<ftl_store::PendingCommand>, DriveError> {
         Ok(self.store.pending(&self.lease.run)?)
     }
 
@@ -296,8 +296,8 @@ impl Driver {
 /// used, and that is known.
 pub fn never_started(action: &Action, terms: &Terms) -> Option<Event> {
     match action.wanted {
-        Wanted::Word(_) | Wanted::Question => None,
-        Wanted::Action(_) | Wanted::Task { .. } => {
+        ActionTarget::Word(_) | ActionTarget::Question => None,
+        ActionTarget::Action(_) | ActionTarget::Task { .. } => {
             let usage: Usage = terms.reserve.keys().map(|name| (name.clone(), 0)).collect();
             let (instance, id) = (action.instance, action.id);
             Some(Event::Outcome { instance, action: id, outcome: Outcome::Interrupted, usage: Some(usage) })

@@ -55,7 +55,7 @@ pub struct Checks {
 
 /// A pull request that is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct PullRequest<'a> {
     /// What it is called.
     pub title: &'a str,
     /// The text below the title.
@@ -98,7 +98,7 @@ impl std::error::Error for ForgeError {}
 /// silence nobody knows what was done, so a second request looks first.
 pub trait Forge: Send + Sync {
     /// The pull request of a branch, made if there is none that is open or merged.
-    fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError>;
+    fn pull(&self, wanted: &PullRequest<'_>) -> Result<Pull, ForgeError>;
 
     /// A pull request as it is now.
     fn look(&self, number: u64) -> Result<Pull, ForgeError>;
@@ -252,18 +252,18 @@ fn is_silence(status: u16, is_told_to_wait: bool) -> bool {
 
 impl GitHub {
     /// What lies at a path, where there is something that we may see.
-    fn shown(&self, path: &str) -> Result<Option<Json>, ForgeError> {
+    fn fetch(&self, path: &str) -> Result<Option<Json>, ForgeError> {
         match self.ask("GET", path, None)? {
             (200, said) => Ok(Some(said)),
             (403 | 404 | 410, _) => Ok(None),
-            (status, said) => Err(refused(status, &said)),
+            (status, said) => Err(refusal_of(status, &said)),
         }
     }
 }
 
 impl Checks {
     fn add_run(&mut self, run: &Json) {
-        let name = named(&run["name"]);
+        let name = parse_name(&run["name"]);
         match (run["status"].as_str(), run["conclusion"].as_str()) {
             (Some("completed"), Some("success" | "neutral" | "skipped")) => {}
             (Some("completed"), _) => self.red.push(name),
@@ -272,7 +272,7 @@ impl Checks {
     }
 
     fn add_status(&mut self, status: &Json) {
-        let name = named(&status["context"]);
+        let name = parse_name(&status["context"]);
         match status["state"].as_str() {
             Some("success") => {}
             Some("failure" | "error") => self.red.push(name),
@@ -281,17 +281,17 @@ impl Checks {
     }
 }
 
-fn named(name: &Json) -> String {
+fn parse_name(name: &Json) -> String {
     name.as_str().unwrap_or("a check without a name").to_owned()
 }
 
 impl Forge for GitHub {
-    fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError> {
+    fn pull(&self, wanted: &PullRequest<'_>) -> Result<Pull, ForgeError> {
         let owner = self.reached.repo.split('/').next().unwrap_or_default();
         let path = format!("/pulls?state=all&head={owner}:{}&base={}", wanted.head, wanted.base);
         let (status, all) = self.ask("GET", &path, None)?;
         if status != 200 {
-            return Err(refused(status, &all));
+            return Err(refusal_of(status, &all));
         }
         let all = all.as_array().cloned().unwrap_or_default();
         let ours = all.iter().filter(|one| one["head"]["ref"] == wanted.head);
@@ -300,18 +300,18 @@ impl Forge for GitHub {
         {
             return pull(found).map_or_else(|| Err(unreadable()), |found| self.look(found.number));
         }
-        let Wanted { title, body, head, base } = wanted;
+        let PullRequest { title, body, head, base } = wanted;
         let body = json!({ "title": title, "body": body, "head": head, "base": base });
         match self.ask("POST", "/pulls", Some(&body))? {
             (201, made) => pull(&made).ok_or_else(unreadable),
-            (status, said) => Err(refused(status, &said)),
+            (status, said) => Err(refusal_of(status, &said)),
         }
     }
 
     fn look(&self, number: u64) -> Result<Pull, ForgeError> {
         match self.ask("GET", &format!("/pulls/{number}"), None)? {
             (200, found) => pull(&found).ok_or_else(unreadable),
-            (status, said) => Err(refused(status, &said)),
+            (status, said) => Err(refusal_of(status, &said)),
         }
     }
 
@@ -319,14 +319,14 @@ impl Forge for GitHub {
         let mut checks = Checks::default();
         for page in 1..=MAX_PAGES {
             let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
-            let Some(said) = self.shown(&path)? else { break };
+            let Some(said) = self.fetch(&path)? else { break };
             let runs = said["check_runs"].as_array().cloned().unwrap_or_default();
             runs.iter().for_each(|run| checks.add_run(run));
             if runs.len() < PAGE {
                 break;
             }
         }
-        if let Some(said) = self.shown(&format!("/commits/{commit}/status?per_page={PAGE}"))? {
+        if let Some(said) = self.fetch(&format!("/commits/{commit}/status?per_page={PAGE}"))? {
             said["statuses"].as_array().into_iter().flatten().for_each(|one| checks.add_status(one));
         }
         Ok(checks)
@@ -336,7 +336,7 @@ impl Forge for GitHub {
         let body = json!({ "sha": commit, "merge_method": "merge" });
         match self.ask("PUT", &format!("/pulls/{number}/merge"), Some(&body))? {
             (200, _) => self.look(number),
-            (status, said) => Err(refused(status, &said)),
+            (status, said) => Err(refusal_of(status, &said)),
         }
     }
 }
@@ -361,7 +361,7 @@ fn unreadable() -> ForgeError {
     ForgeError::Refused(String::from("the forge's answer cannot be read"))
 }
 
-fn refused(status: u16, said: &Json) -> ForgeError {
+fn refusal_of(status: u16, said: &Json) -> ForgeError {
     let why = said["message"].as_str().unwrap_or("no reason given");
     ForgeError::Refused(format!("the forge answers {status}: {}", why.lines().next().unwrap_or_default()))
 }

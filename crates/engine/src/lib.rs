@@ -6,8 +6,8 @@
 pub mod doctor;
 pub mod drive;
 pub mod driver;
+pub mod executors;
 pub mod forge;
-pub mod hands;
 pub mod loss;
 pub mod services;
 pub mod session;

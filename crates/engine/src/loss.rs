@@ -7,8 +7,8 @@
 use std::fmt;
 
 use ftl_folder as folder;
-use ftl_folder::place::Place;
 use ftl_folder::rewind::Rewound;
+use ftl_folder::state_folder::StateFolder;
 use ftl_git::{self as git, GitError, Repo};
 use ftl_process as process;
 use ftl_store::StoreError;
@@ -77,7 +77,7 @@ impl From<GitError> for LossError {
 }
 
 /// Accepts what is lost of the store of a place. `None` if nothing is.
-pub fn accept(place: &Place, by: &str, reason: &str) -> Result<Option<Loss>, LossError> {
+pub fn accept(place: &StateFolder, by: &str, reason: &str) -> Result<Option<Loss>, LossError> {
     let mut bring_back = |ends: &[RunEnd]| bring_back(place, ends);
     let accepted = SqliteStore::accept_loss_with(&place.store(), by, reason, &mut bring_back)?;
     if let Some(loss) = accepted.as_ref().filter(|loss| !loss.git.is_empty()) {
@@ -88,7 +88,7 @@ pub fn accept(place: &Place, by: &str, reason: &str) -> Result<Option<Loss>, Los
 }
 
 /// Brings the git of runs back to what their journals know.
-fn bring_back(place: &Place, ends: &[RunEnd]) -> Result<Vec<Rewound>, LossError> {
+fn bring_back(place: &StateFolder, ends: &[RunEnd]) -> Result<Vec<Rewound>, LossError> {
     if let Some(driver) = owner::living(&place.owners()).first() {
         return Err(LossError::Driven { pid: driver.who.pid });
     }
@@ -103,7 +103,7 @@ fn bring_back(place: &Place, ends: &[RunEnd]) -> Result<Vec<Rewound>, LossError>
 
 /// Ends what is left of a run's attempts: nobody may write into a worktree that is about to be closed, and nobody will
 /// ask about an attempt whose number is given again.
-fn end_attempts(place: &Place, end: &RunEnd) -> Result<(), LossError> {
+fn end_attempts(place: &StateFolder, end: &RunEnd) -> Result<(), LossError> {
     let run = &end.journal.run;
     let failed = |error: &dyn fmt::Display| LossError::Leftovers(error.to_string());
     folder::make(&place.fences()).map_err(|error| failed(&error))?;

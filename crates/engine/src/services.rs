@@ -28,7 +28,7 @@ pub const MAX_WHY_LETTERS: usize = 120;
 const WHY: &str = " (";
 
 /// A service with why it does not answer: its address and the first line of what was heard.
-pub fn told(service: &str, why: &str) -> String {
+pub fn describe_outage(service: &str, why: &str) -> String {
     let why: String = why.lines().next().unwrap_or_default().chars().take(MAX_WHY_LETTERS).collect();
     if why.is_empty() { service.to_owned() } else { format!("{service}{WHY}{why})") }
 }
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn why_a_service_is_silent_is_told_and_changes_nothing() {
-        let one = told("model", "http://127.0.0.1:9/v1: refused\nmore");
+        let one = describe_outage("model", "http://127.0.0.1:9/v1: refused\nmore");
         assert_eq!((one.as_str(), name_of(&one)), ("model (http://127.0.0.1:9/v1: refused)", "model"));
-        assert_eq!((told("model", "").as_str(), name_of("model")), ("model", "model"));
+        assert_eq!((describe_outage("model", "").as_str(), name_of("model")), ("model", "model"));
         assert_eq!(
-            told("it", &"x".repeat(MAX_WHY_LETTERS + 1)),
+            describe_outage("it", &"x".repeat(MAX_WHY_LETTERS + 1)),
             format!("it ({})", "x".repeat(MAX_WHY_LETTERS))
         );
         let mut services = Services::default();

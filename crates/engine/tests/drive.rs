@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use ftl_core::run::{Fact, FailureKind, Payment, STOPPED, Terms, Usage};
 use ftl_core::value::Value;
-use ftl_engine::drive::Rest;
+use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::DriveError;
-use ftl_engine::hands::{Ended, Job, Probe, Report, Workshop};
+use ftl_engine::executors::{ExecutorPool, Job, JobEnd, Report, ServiceProbe};
 use ftl_process::Cancel;
 use ftl_settings::width::Width;
 use ftl_store::journal::JournalError;
@@ -37,9 +37,9 @@ STATE: A
 
 const SHELL: &str = r#"{"code":0,"stdout":"hi","stderr":""}"#;
 
-fn summary(rest: &Rest) -> &ftl_store::summary::Summary {
+fn summary(rest: &DriveEnd) -> &ftl_store::summary::Summary {
     match rest {
-        Rest::Rests(summary) | Rest::Stopped(summary) => summary,
+        DriveEnd::Rests(summary) | DriveEnd::Stopped(summary) => summary,
     }
 }
 
@@ -54,7 +54,7 @@ fn terms(limit: u64, reserve: u64) -> Terms {
 #[test]
 fn a_run_goes_from_open_to_its_end() {
     let bench = Bench::new(ONE);
-    let hands = Workshop::new(Width::default()).with("sh", says(SHELL));
+    let hands = ExecutorPool::new(Width::default()).with("sh", says(SHELL));
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
     assert_eq!(summary(&rest).standing.word(), "complete");
     let row = bench.store.run(&bench.id).unwrap().unwrap();
@@ -64,7 +64,7 @@ fn a_run_goes_from_open_to_its_end() {
 #[test]
 fn a_job_without_a_hand_holds_and_says_so() {
     let bench = Bench::new(ONE);
-    let rest = bench.open("{}", Terms::default(), &Workshop::new(Width::default())).unwrap();
+    let rest = bench.open("{}", Terms::default(), &ExecutorPool::new(Width::default())).unwrap();
     assert_eq!(summary(&rest).standing.word(), "held");
     assert!(summary(&rest).reason.as_ref().unwrap().contains("no hand for `sh`"), "{rest:?}");
 }
@@ -78,10 +78,10 @@ fn a_hand_that_panics_has_died_and_is_asked_again_a_few_times() {
         if count.fetch_add(1, Ordering::SeqCst) < 2 {
             panic!("on purpose");
         }
-        Report::free(Ended::Done(serde_json::from_str(SHELL).unwrap()))
+        Report::free(JobEnd::Done(serde_json::from_str(SHELL).unwrap()))
     });
     let rest =
-        bench.open("{}", Terms::default(), &Workshop::new(Width::default()).with("sh", Arc::new(hand)));
+        bench.open("{}", Terms::default(), &ExecutorPool::new(Width::default()).with("sh", Arc::new(hand)));
     assert_eq!(summary(&rest.unwrap()).standing.word(), "complete");
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
@@ -91,15 +91,15 @@ fn a_store_that_fails_stops_everything_and_nothing_is_acknowledged() {
     let bench = Bench::new(ONE);
     let store = bench.store.clone();
     let hand = With(move |_: &Job| {
-        store.set_fault(Some(ftl_store::memory::Fault::Full));
-        Report::free(Ended::Done(serde_json::from_str(SHELL).unwrap()))
+        store.set_fault(Some(ftl_store::memory::StoreFault::Full));
+        Report::free(JobEnd::Done(serde_json::from_str(SHELL).unwrap()))
     });
-    let hands = Workshop::new(Width::default()).with("sh", Arc::new(hand));
+    let hands = ExecutorPool::new(Width::default()).with("sh", Arc::new(hand));
     let error = bench.open("{}", Terms::default(), &hands).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Full(_)))), "{error}");
     bench.store.set_fault(None);
     let asked = bench.entries().len();
-    let rest = bench.resume(&Workshop::new(Width::default()).with("sh", says(SHELL))).unwrap();
+    let rest = bench.resume(&ExecutorPool::new(Width::default()).with("sh", says(SHELL))).unwrap();
     assert_eq!(summary(&rest).standing.word(), "complete");
     assert!(bench.entries().len() > asked);
 }
@@ -111,13 +111,13 @@ fn a_stop_interrupts_without_burning_anything_and_resume_goes_on() {
     let hand = With(move |job: &Job| {
         stop.say();
         until("the job is cancelled", || job.cancel.is_cancelled());
-        Report { ended: Ended::Cancelled, usage: usage(3) }
+        Report { ended: JobEnd::Cancelled, usage: usage(3) }
     });
-    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let began = Instant::now();
     let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
     assert!(began.elapsed() < Duration::from_secs(10));
-    assert!(matches!(rest, Rest::Stopped(_)), "{rest:?}");
+    assert!(matches!(rest, DriveEnd::Stopped(_)), "{rest:?}");
     let suspended = bench
         .entries()
         .iter()
@@ -125,12 +125,13 @@ fn a_stop_interrupts_without_burning_anything_and_resume_goes_on() {
     assert!(suspended);
     assert_eq!(summary(&rest).meters["tokens"].used, 3, "what it said it used, and no more");
 
-    let fresh = Bench { stop: ftl_engine::drive::Stop::default(), ..bench };
+    let fresh = Bench { stop: ftl_engine::drive::StopSignal::default(), ..bench };
     let hand = With(|_: &Job| Report {
-        ended: Ended::Done(Value::record([("text", Value::text("x"))])),
+        ended: JobEnd::Done(Value::record([("text", Value::text("x"))])),
         usage: usage(5),
     });
-    let rest = fresh.resume(&Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand))).unwrap();
+    let rest =
+        fresh.resume(&ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand))).unwrap();
     assert_eq!(summary(&rest).meters["tokens"].used, 8);
     let attempts =
         fresh.entries().iter().any(|entry| matches!(entry.fact, Fact::Paid(Payment::Attempts { .. })));
@@ -145,9 +146,9 @@ fn a_hand_that_does_not_hear_the_stop_is_written_down_as_unknown() {
         stop.say();
         until("the job is ended at once", || job.cancel.is_now());
         std::thread::sleep(Duration::from_millis(50));
-        Report::free(Ended::Cancelled)
+        Report::free(JobEnd::Cancelled)
     });
-    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let began = Instant::now();
     let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
@@ -158,7 +159,7 @@ fn a_hand_that_does_not_hear_the_stop_is_written_down_as_unknown() {
 #[test]
 fn an_outage_suspends_probes_once_and_goes_on() {
     struct Down(AtomicUsize);
-    impl Probe for Down {
+    impl ServiceProbe for Down {
         fn answers(&self, service: &str, _: &Cancel) -> bool {
             assert_eq!(service, "model");
             self.0.fetch_add(1, Ordering::SeqCst) >= 1
@@ -168,11 +169,12 @@ fn an_outage_suspends_probes_once_and_goes_on() {
     let tries = Arc::new(AtomicUsize::new(0));
     let count = tries.clone();
     let hand = With(move |_: &Job| match count.fetch_add(1, Ordering::SeqCst) {
-        0 => Report { ended: Ended::Outage { service: "model".into(), after: None }, usage: usage(2) },
-        _ => Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) },
+        0 => Report { ended: JobEnd::Outage { service: "model".into(), after: None }, usage: usage(2) },
+        _ => Report { ended: JobEnd::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) },
     });
     let down = Arc::new(Down(AtomicUsize::new(0)));
-    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand)).probing(down.clone());
+    let hands =
+        ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand)).probing(down.clone());
     let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
     assert_eq!(summary(&rest).meters["tokens"].used, 7, "a probe that fails uses nothing");
     assert_eq!((tries.load(Ordering::SeqCst), down.0.load(Ordering::SeqCst)), (2, 2));
@@ -182,7 +184,7 @@ fn an_outage_suspends_probes_once_and_goes_on() {
 #[test]
 fn orders_are_taken_once_with_their_reply() {
     let bench = Bench::new(ASKS);
-    let hands = Workshop::new(Width::default());
+    let hands = ExecutorPool::new(Width::default());
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
     assert_eq!(summary(&rest).standing.word(), "waiting");
     assert_eq!(summary(&rest).waits[0].text, "Go on? [yes|no]");
@@ -225,9 +227,9 @@ STATE: END
         while job.tool("edit", None).is_ok() {
             count.fetch_add(1, Ordering::SeqCst);
         }
-        Report::free(Ended::Cancelled)
+        Report::free(JobEnd::Cancelled)
     });
-    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
     assert_eq!((summary(&rest).standing.word(), allowed.load(Ordering::SeqCst)), ("blocked", 2));
 }
@@ -248,14 +250,14 @@ STATE: A
     let hand = With(move |job: &Job| {
         let seed = job.action.id.entry * 31 + u64::from(job.action.id.index) * 17;
         for _ in 0..seed % 3 {
-            if job.spent(usage(seed % 100)).is_err() {
-                return Report { ended: Ended::Cancelled, usage: usage(0) };
+            if job.report_usage(usage(seed % 100)).is_err() {
+                return Report { ended: JobEnd::Cancelled, usage: usage(0) };
             }
         }
-        Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 101) }
+        Report { ended: JobEnd::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 101) }
     });
     let hands =
-        Workshop::new(Width { agents: 16, builds: 4, actions: 4 }).with("Task(observer)", Arc::new(hand));
+        ExecutorPool::new(Width { agents: 16, builds: 4, actions: 4 }).with("Task(observer)", Arc::new(hand));
     let rest =
         bench.open(&format!("{{\"items\":[{}]}}", items.join(",")), terms(limit, reserve), &hands).unwrap();
     let tokens = &summary(&rest).meters["tokens"];
@@ -282,11 +284,11 @@ fn a_stale_owner_is_refused_and_lets_go() {
     let hand = With(move |job: &Job| {
         let row = store.run(&id).unwrap().unwrap();
         store.take(&id, row.epoch, "thief").unwrap();
-        assert!(job.spent(usage(1)).is_err(), "its report is not taken");
+        assert!(job.report_usage(usage(1)).is_err(), "its report is not taken");
         until("it is let go", || job.cancel.is_now());
-        Report::free(Ended::failed(FailureKind::Failed, "too late"))
+        Report::free(JobEnd::failed(FailureKind::Failed, "too late"))
     });
-    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
 }
@@ -296,7 +298,7 @@ fn an_answer_that_is_too_large_is_none() {
     let bench = Bench::new(ONE);
     let output = "x".repeat(ftl_engine::drive::MAX_ANSWER_BYTES);
     let large = format!(r#"{{"code":0,"stdout":"{output}","stderr":""}}"#);
-    let hands = Workshop::new(Width::default()).with("sh", says(&large));
+    let hands = ExecutorPool::new(Width::default()).with("sh", says(&large));
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
     assert_eq!(summary(&rest).standing.word(), "held");
     let why = serde_json::to_string(summary(&rest)).unwrap();
@@ -320,10 +322,10 @@ fn what_waited_in_the_queue_of_a_stale_owner_is_not_done() {
         count.fetch_add(1, Ordering::SeqCst);
         let row = store.run(&id).unwrap().unwrap();
         store.take(&id, row.epoch, "thief").unwrap();
-        Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) }
+        Report { ended: JobEnd::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) }
     });
     let width = Width { agents: 1, builds: 1, actions: 1 };
-    let hands = Workshop::new(width).otherwise(Arc::new(hand));
+    let hands = ExecutorPool::new(width).otherwise(Arc::new(hand));
     let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
     drop(hands);

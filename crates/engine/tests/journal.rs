@@ -8,7 +8,7 @@ use ftl_core::run::{ActionId, Answer, Entry, Fact, ROOT};
 use ftl_core::value::Value;
 use ftl_folder::id::RunId;
 use ftl_store::journal::{decode, encode, load};
-use ftl_store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Record, Store};
+use ftl_store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Store, StoredEntry};
 
 fn heard(seq: u64, value: Value) -> Entry {
     let action = ActionId { entry: 1, index: 0 };
@@ -62,7 +62,7 @@ fn a_value_that_looks_like_a_reference_is_only_a_value() {
 fn entries_that_make_no_sense_are_refused_by_number() {
     let (store, run) = (MemoryStore::new(), RunId::of(2));
     let record =
-        |seq: u64, body: &str| Record { seq, epoch: 1, body: body.to_owned(), hash: Hash::start(&run) };
+        |seq: u64, body: &str| StoredEntry { seq, epoch: 1, body: body.to_owned(), hash: Hash::start(&run) };
     for body in ["", "{}", "[]", "{\"seq\":3", "{\"seq\":3,\"at\":1,\"instance\":0,\"fact\":\"nonsense\"}"] {
         let error = decode(&store, &run, &record(3, body)).unwrap_err();
         assert!(error.to_string().contains("entry 3"), "{error}");

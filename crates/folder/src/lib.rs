@@ -10,13 +10,13 @@
 
 pub mod clock;
 pub mod id;
-pub mod place;
+mod name_in_folder;
 mod refusal;
 mod remove;
 mod replace;
 pub mod rewind;
 pub mod scratch;
-mod spot;
+pub mod state_folder;
 pub mod tracked;
 
 use std::ffi::{OsStr, OsString};
@@ -28,10 +28,10 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-pub use refusal::Refusal;
+pub use name_in_folder::{NameIn, set_mode};
+pub use refusal::FolderRefusal;
 pub use remove::{MAX_DEPTH, remove_whole, remove_whole_below};
 pub use replace::{Beside, mark, replace};
-pub use spot::{Spot, set_mode};
 
 /// The folder below which no link is followed.
 pub const STATE: &str = ".ftl";
@@ -92,7 +92,7 @@ impl<'path> Way<'path> {
                 }
                 next = rustix::fs::openat(&at, *part, WAY, Mode::empty());
             }
-            at = next.map_err(|error| self.refused(&at, index, error))?;
+            at = next.map_err(|error| self.explain_refusal(&at, index, error))?;
         }
         Ok(at)
     }
@@ -120,16 +120,16 @@ impl<'path> Way<'path> {
     }
 
     /// Why a part could not be opened as a folder.
-    fn refused(&self, at: &OwnedFd, index: usize, error: Errno) -> io::Error {
+    fn explain_refusal(&self, at: &OwnedFd, index: usize, error: Errno) -> io::Error {
         if !matches!(error, Errno::NOTDIR | Errno::LOOP) {
             return error.into();
         }
         let path = self.up_to(index + 1);
         match kind_at(at, self.parts[index]) {
-            Ok(FileType::Symlink) => Refusal::Link(path).into(),
+            Ok(FileType::Symlink) => FolderRefusal::Link(path).into(),
             // It was a link when it was opened, and is something else by now.
-            Ok(FileType::Directory) if error == Errno::LOOP => Refusal::Link(path).into(),
-            Ok(_) => Refusal::NotAFolder(path).into(),
+            Ok(FileType::Directory) if error == Errno::LOOP => FolderRefusal::Link(path).into(),
+            Ok(_) => FolderRefusal::NotAFolder(path).into(),
             Err(_) => error.into(),
         }
     }
@@ -149,7 +149,7 @@ fn plain_parts<'path>(parts: &[Component<'path>], path: &Path) -> io::Result<Vec
             Component::Normal(name) => plain.push(*name),
             Component::CurDir => {}
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(Refusal::NotAFile(path.to_owned()).into());
+                return Err(FolderRefusal::NotAFile(path.to_owned()).into());
             }
         }
     }
@@ -163,7 +163,7 @@ fn kind_at(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<FileType> {
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum OpenMode {
     /// To read it.
     Read,
     /// To read and write it where it stands; it is made if it is missing.
@@ -174,47 +174,49 @@ pub enum Use {
     New,
 }
 
-impl Use {
+impl OpenMode {
     fn flags(self) -> OFlags {
         match self {
-            Use::Read => OFlags::RDONLY,
-            Use::Update => OFlags::RDWR | OFlags::CREATE,
-            Use::Append => OFlags::RDWR | OFlags::CREATE | OFlags::APPEND,
-            Use::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            OpenMode::Read => OFlags::RDONLY,
+            OpenMode::Update => OFlags::RDWR | OFlags::CREATE,
+            OpenMode::Append => OFlags::RDWR | OFlags::CREATE | OFlags::APPEND,
+            OpenMode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         }
     }
 }
 
 /// Opens a file; a new one is the owner's alone.
-pub fn open(path: &Path, purpose: Use) -> io::Result<File> {
+pub fn open(path: &Path, purpose: OpenMode) -> io::Result<File> {
     open_as(path, purpose, 0o600)
 }
 
 /// Opens a file; a new one may be used as the mode says.
-pub fn open_as(path: &Path, purpose: Use, mode: u32) -> io::Result<File> {
+pub fn open_as(path: &Path, purpose: OpenMode, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::MetadataExt as _;
-    let mode = if purpose == Use::Read { Mode::empty() } else { Mode::from(mode) };
+    let mode = if purpose == OpenMode::Read { Mode::empty() } else { Mode::from(mode) };
     let file = File::from(Way::of(path)?.reach(path, purpose.flags() | PLAIN, mode)?);
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(Refusal::NotAFile(path.to_owned()).into());
+        return Err(FolderRefusal::NotAFile(path.to_owned()).into());
     }
     match purpose {
-        Use::Update | Use::Append if found.nlink() > 1 => Err(Refusal::HasOtherNames(path.to_owned()).into()),
-        Use::Read | Use::Update | Use::Append | Use::New => Ok(file),
+        OpenMode::Update | OpenMode::Append if found.nlink() > 1 => {
+            Err(FolderRefusal::HasOtherNames(path.to_owned()).into())
+        }
+        OpenMode::Read | OpenMode::Update | OpenMode::Append | OpenMode::New => Ok(file),
     }
 }
 
 /// Why a file could not be opened.
 fn not_opened(parent: &OwnedFd, (name, path): (&OsStr, &Path), error: Errno) -> io::Error {
     if error == Errno::LOOP {
-        return Refusal::Link(path.to_owned()).into();
+        return FolderRefusal::Link(path.to_owned()).into();
     }
     match kind_at(parent, name) {
-        Ok(FileType::Symlink) if error == Errno::EXIST => Refusal::Link(path.to_owned()).into(),
+        Ok(FileType::Symlink) if error == Errno::EXIST => FolderRefusal::Link(path.to_owned()).into(),
         Ok(FileType::RegularFile) | Err(_) => error.into(),
         Ok(_) if error == Errno::EXIST || error == Errno::ACCESS => error.into(),
-        Ok(_) => Refusal::NotAFile(path.to_owned()).into(),
+        Ok(_) => FolderRefusal::NotAFile(path.to_owned()).into(),
     }
 }
 
@@ -228,7 +230,7 @@ pub fn absolute(path: &Path) -> io::Result<PathBuf> {
 
 /// The bytes of a file of at most so many.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    read_up_to(open(path, Use::Read)?, path, most)
+    read_up_to(open(path, OpenMode::Read)?, path, most)
 }
 
 /// The bytes of a file that somebody named, of at most so many. Links outside of `.ftl` are theirs and are followed.
@@ -238,7 +240,7 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file that somebody named, to read it. Links outside of `.ftl` are theirs and are followed.
 pub fn open_named(path: &Path) -> io::Result<File> {
-    if is_inside(path) { open(path, Use::Read) } else { File::open(path) }
+    if is_inside(path) { open(path, OpenMode::Read) } else { File::open(path) }
 }
 
 /// Whether a path leads through `.ftl`.
@@ -251,7 +253,7 @@ fn read_up_to(file: File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(Refusal::TooLarge { path: path.to_owned(), most }.into());
+        return Err(FolderRefusal::TooLarge { path: path.to_owned(), most }.into());
     }
     Ok(bytes)
 }
@@ -274,7 +276,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
 /// Has a file say something, without waiting for the disk and without a name of its own on the way: for what may
 /// be lost.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = open_as(path, Use::Update, 0o644)?;
+    let mut file = open_as(path, OpenMode::Update, 0o644)?;
     file.set_len(0)?;
     file.write_all(bytes)
 }
@@ -282,7 +284,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Copies a file to where only we write; what was there gives way.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_named(from)?;
-    let mut target = open_as(to, Use::Update, 0o644)?;
+    let mut target = open_as(to, OpenMode::Update, 0o644)?;
     target.set_len(0)?;
     io::copy(&mut source, &mut target).map(drop)
 }
@@ -362,7 +364,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A folder.
     Folder,
     /// A plain file.
@@ -402,7 +404,7 @@ impl Folder {
     pub fn folder(&self, name: &OsStr) -> io::Result<Folder> {
         let way = Way { outside: self.path.clone(), parts: vec![name] };
         let opened = rustix::fs::openat(&self.open, name, WAY, Mode::empty());
-        let open = opened.map_err(|error| way.refused(&self.open, 0, error))?;
+        let open = opened.map_err(|error| way.explain_refusal(&self.open, 0, error))?;
         Ok(Folder { path: self.path.join(name), open })
     }
 
@@ -425,20 +427,20 @@ impl Folder {
 
     /// What a path below it stands for; nothing where there is nothing, or nothing that we may see. Only the last part is looked at without
     /// following a link: this is for a word to a person, never before a use.
-    pub fn glance(&self, below: &str) -> io::Result<Option<Kind>> {
+    pub fn glance(&self, below: &str) -> io::Result<Option<FileKind>> {
         let found = match rustix::fs::statat(&self.open, below, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT | Errno::ACCESS) => return Ok(None),
             found => found?,
         };
         Ok(Some(match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => Kind::Folder,
-            FileType::RegularFile => Kind::File { has_other_names: found.st_nlink > 1 },
-            FileType::Symlink => Kind::Link,
+            FileType::Directory => FileKind::Folder,
+            FileType::RegularFile => FileKind::File { has_other_names: found.st_nlink > 1 },
+            FileType::Symlink => FileKind::Link,
             FileType::Fifo
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
-            | FileType::Unknown => Kind::Other,
+            | FileType::Unknown => FileKind::Other,
         }))
     }
 
@@ -450,7 +452,7 @@ impl Folder {
     fn names_up_to(&self, most: usize) -> io::Result<Vec<OsString>> {
         let names = self.first_names(most + 1)?;
         if names.len() > most {
-            return Err(Refusal::TooMany(self.path.clone()).into());
+            return Err(FolderRefusal::TooMany(self.path.clone()).into());
         }
         Ok(names)
     }
@@ -488,7 +490,7 @@ impl Folder {
         let opened = rustix::fs::openat(&self.open, name, OFlags::RDONLY | PLAIN, Mode::empty());
         let path = self.path.join(name);
         let file = File::from(opened.map_err(|error| not_opened(&self.open, (name, &path), error))?);
-        if file.metadata()?.is_file() { Ok(file) } else { Err(Refusal::NotAFile(path).into()) }
+        if file.metadata()?.is_file() { Ok(file) } else { Err(FolderRefusal::NotAFile(path).into()) }
     }
 
     /// Removes a name in it that is no folder.
@@ -540,7 +542,7 @@ pub fn unnamed(path: &Path) -> io::Result<File> {
         Err(error) => return Err(error.into()),
     }
     let name = format!(".{:016x}.tmp", id::random()?);
-    let file = rustix::fs::openat(&at, &name, Use::New.flags() | PLAIN, Mode::from(0o600))?;
+    let file = rustix::fs::openat(&at, &name, OpenMode::New.flags() | PLAIN, Mode::from(0o600))?;
     rustix::fs::unlinkat(&at, &name, AtFlags::empty())?;
     Ok(File::from(file))
 }

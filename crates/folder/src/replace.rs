@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, FileType, Mode};
 
-use super::{PLAIN, Use, Way};
+use super::{OpenMode, PLAIN, Way};
 
 /// How far back the time of a file is set that is marked.
 const BACKDATED: Duration = Duration::from_secs(1);
@@ -33,22 +33,22 @@ pub struct Beside {
 impl Beside {
     /// Writes bytes beside a file, to the disk.
     pub fn write(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
-        Beside::made(file, bytes, false)
+        Beside::create_beside(file, bytes, false)
     }
 
     /// The same, so that nobody can change it without changing its mark: whoever writes into it later gives it a
     /// later time, also within the same tick of the clock.
     pub fn marked(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
-        Beside::made(file, bytes, true)
+        Beside::create_beside(file, bytes, true)
     }
 
-    fn made(file: &Path, bytes: &[u8], backdated: bool) -> io::Result<Beside> {
+    fn create_beside(file: &Path, bytes: &[u8], backdated: bool) -> io::Result<Beside> {
         file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         let (folder, name) = Way::of(file)?.parent()?;
         // A name that nobody else has taken, also no process with our number that was killed.
         let own = super::id::random()?;
         let own = OsString::from(format!(".{}.{own:016x}.tmp", name.to_string_lossy()));
-        let new = rustix::fs::openat(&folder, &own, Use::New.flags() | PLAIN, Mode::from(0o666))?;
+        let new = rustix::fs::openat(&folder, &own, OpenMode::New.flags() | PLAIN, Mode::from(0o666))?;
         let mut new = File::from(new);
         let mut beside = Beside { folder, own, name: name.to_owned(), mark: String::new(), installed: false };
         new.write_all(bytes)?;

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::id::RunId;
-use super::{Folder, Use, open, remove_whole};
+use super::{Folder, OpenMode, open, remove_whole};
 
 /// The file that the maker of a folder holds locked.
 const LOCK: &str = "owner.lock";
@@ -104,7 +104,7 @@ impl Drop for Scratch {
 /// Locks the file of a folder that was just made; it must still stand there then.
 fn hold(path: &Path) -> io::Result<File> {
     let file = path.join(LOCK);
-    let lock = open(&file, Use::New)?;
+    let lock = open(&file, OpenMode::New)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     if super::metadata(&file)?.ino() == lock.metadata()?.ino() {
         Ok(lock)
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     /// A folder as one that was killed leaves it.
-    fn left(above: &Path) -> PathBuf {
+    fn leave_behind(above: &Path) -> PathBuf {
         let made = Scratch::make_in(above, Purpose::Lobby).unwrap();
         fs::create_dir_all(made.path().join("cli-1-0/home")).unwrap();
         fs::write(made.path().join("cli-1-0/home/x"), "x").unwrap();
@@ -224,7 +224,7 @@ mod tests {
     fn a_folder_goes_with_its_maker_and_a_dead_one_s_with_the_next() {
         let above = tempfile::tempdir().unwrap();
         let living = Scratch::make_in(above.path(), Purpose::Probe).unwrap();
-        let dead = left(above.path());
+        let dead = leave_behind(above.path());
         assert_eq!(sweep(above.path()), 1);
         assert!(living.path().is_dir() && !dead.exists());
         assert_eq!(sweep(above.path()), 0);
@@ -241,10 +241,10 @@ mod tests {
         fs::write(victim.join(LOCK), "mine").unwrap();
         symlink(&victim, above.path().join("ftl-aaaaaaaa")).unwrap();
         for name in ["ftl-aaaa", "ftl-demo-aaaaaaaa", "ftl-AAAAAAAA", "xftl-aaaaaaaa", "ftl-aaaaaaaab"] {
-            fs::rename(left(above.path()), above.path().join(name)).unwrap();
+            fs::rename(leave_behind(above.path()), above.path().join(name)).unwrap();
         }
         let open = above.path().join("ftl-bbbbbbbb");
-        fs::rename(left(above.path()), &open).unwrap();
+        fs::rename(leave_behind(above.path()), &open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         let linked = above.path().join("ftl-cccccccc");
         DirBuilder::new().mode(0o700).create(&linked).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     fn no_more_is_removed_at_once_than_the_limit() {
         let above = tempfile::tempdir().unwrap();
         for _ in 0..=MAX_REMOVED {
-            left(above.path());
+            leave_behind(above.path());
         }
         assert_eq!((sweep(above.path()), sweep(above.path())), (MAX_REMOVED, 1));
     }

@@ -37,9 +37,9 @@ impl Stage {
     }
 }
 
-fn refusal<T: std::fmt::Debug>(done: io::Result<T>) -> Refusal {
+fn refusal<T: std::fmt::Debug>(done: io::Result<T>) -> FolderRefusal {
     let error = done.unwrap_err();
-    Refusal::of(&error).unwrap_or_else(|| panic!("{error}")).clone()
+    FolderRefusal::of(&error).unwrap_or_else(|| panic!("{error}")).clone()
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn no_link_on_the_way_is_followed_at_any_level_or_by_any_use() {
         stage.link(part);
         let (file, new) = (stage.state("store/spool/thesis"), stage.state("store/spool/new"));
         let link = PathBuf::from(stage.state(part).to_str().unwrap().trim_end_matches('/'));
-        let met = |refused: Refusal| assert_eq!(refused, Refusal::Link(link.clone()), "{part}");
+        let met = |refused: FolderRefusal| assert_eq!(refused, FolderRefusal::Link(link.clone()), "{part}");
         met(refusal(read(&file, 100)));
         met(refusal(write(&file, b"x")));
         met(refusal(metadata(&file)));
-        met(refusal(open(&new, Use::New)));
-        met(refusal(open(&new, Use::Append)));
+        met(refusal(open(&new, OpenMode::New)));
+        met(refusal(open(&new, OpenMode::Append)));
         met(refusal(replace(&file, b"x")));
         met(refusal(remove(&file)));
         met(refusal(rename(&file, &new)));
@@ -74,8 +74,8 @@ fn a_link_at_the_end_is_no_file_and_goes_without_what_it_leads_to() {
     let stage = Stage::new();
     let (file, victim) = (stage.state("store/spool/thesis"), stage.path("victim/store/spool/thesis"));
     symlink(&victim, &file).unwrap();
-    for purpose in [Use::Read, Use::Update, Use::Append, Use::New] {
-        assert_eq!(refusal(open(&file, purpose)), Refusal::Link(file.clone()), "{purpose:?}");
+    for purpose in [OpenMode::Read, OpenMode::Update, OpenMode::Append, OpenMode::New] {
+        assert_eq!(refusal(open(&file, purpose)), FolderRefusal::Link(file.clone()), "{purpose:?}");
     }
     assert!(metadata(&file).unwrap().is_symlink() && !is_file(&file));
     replace(&file, b"ours").unwrap();
@@ -86,8 +86,8 @@ fn a_link_at_the_end_is_no_file_and_goes_without_what_it_leads_to() {
     assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
     // Loops and links that lead nowhere are links like others.
     symlink(&file, &file).unwrap();
-    assert_eq!(refusal(open(&file, Use::Append)), Refusal::Link(file.clone()));
-    assert_eq!(refusal(names(&file)), Refusal::Link(file));
+    assert_eq!(refusal(open(&file, OpenMode::Append)), FolderRefusal::Link(file.clone()));
+    assert_eq!(refusal(names(&file)), FolderRefusal::Link(file));
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn what_is_no_file_keeps_nobody_waiting() {
     let stage = Stage::new();
     let file = stage.state("store/spool/pipe");
     rustix::fs::mkfifoat(CWD, &file, Mode::from(0o600)).unwrap();
-    for purpose in [Use::Read, Use::Update, Use::Append] {
-        assert_eq!(refusal(open(&file, purpose)), Refusal::NotAFile(file.clone()), "{purpose:?}");
+    for purpose in [OpenMode::Read, OpenMode::Update, OpenMode::Append] {
+        assert_eq!(refusal(open(&file, purpose)), FolderRefusal::NotAFile(file.clone()), "{purpose:?}");
     }
     let folder = stage.state("store/spool");
-    assert_eq!(refusal(open(&folder, Use::Update)), Refusal::NotAFile(folder.clone()));
-    assert_eq!(refusal(open(&folder, Use::Read)), Refusal::NotAFile(folder));
+    assert_eq!(refusal(open(&folder, OpenMode::Update)), FolderRefusal::NotAFile(folder.clone()));
+    assert_eq!(refusal(open(&folder, OpenMode::Read)), FolderRefusal::NotAFile(folder));
     fs::write(stage.state("plain"), "").unwrap();
-    assert_eq!(refusal(read(&stage.state("plain/x"), 1)), Refusal::NotAFolder(stage.state("plain")));
+    assert_eq!(refusal(read(&stage.state("plain/x"), 1)), FolderRefusal::NotAFolder(stage.state("plain")));
     assert_eq!(read(&stage.state("none/x"), 1).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
@@ -111,10 +111,10 @@ fn a_file_with_another_name_elsewhere_is_not_written_into() {
     let stage = Stage::new();
     let (file, victim) = (stage.state("ftl.log"), stage.path("victim/store/spool/thesis"));
     fs::hard_link(&victim, &file).unwrap();
-    for purpose in [Use::Update, Use::Append] {
-        assert_eq!(refusal(open(&file, purpose)), Refusal::HasOtherNames(file.clone()));
+    for purpose in [OpenMode::Update, OpenMode::Append] {
+        assert_eq!(refusal(open(&file, purpose)), FolderRefusal::HasOtherNames(file.clone()));
     }
-    assert_eq!(refusal(write(&file, b"")), Refusal::HasOtherNames(file.clone()));
+    assert_eq!(refusal(write(&file, b"")), FolderRefusal::HasOtherNames(file.clone()));
     replace(&file, b"ours").unwrap();
     assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
 }
@@ -140,11 +140,11 @@ fn limits_are_kept() {
     let file = stage.state("store/spool/x");
     fs::write(&file, "12345").unwrap();
     assert_eq!(read(&file, 5).unwrap(), b"12345");
-    assert_eq!(refusal(read(&file, 4)), Refusal::TooLarge { path: file, most: 4 });
+    assert_eq!(refusal(read(&file, 4)), FolderRefusal::TooLarge { path: file, most: 4 });
     fs::write(stage.state("store/spool/y"), "").unwrap();
     let folder = Folder::open(&stage.state("store/spool")).unwrap();
     assert_eq!(folder.names_up_to(2).unwrap().len(), 2);
-    assert_eq!(refusal(folder.names_up_to(1)), Refusal::TooMany(stage.state("store/spool")));
+    assert_eq!(refusal(folder.names_up_to(1)), FolderRefusal::TooMany(stage.state("store/spool")));
     assert_eq!(folder.first_names(1).unwrap().len(), 1);
     // One folder too deep: nothing but the deepest could go.
     let mut deep = stage.state("deep");
@@ -180,7 +180,7 @@ fn folders_are_made_below_the_state_folder_only() {
     assert!(is_folder(&stage.state("a/b/c")));
     assert!(make(&stage.path("missing/.ftl/store")).is_err());
     assert_eq!(make_new(&stage.state("a")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-    assert!(matches!(refusal(read(&stage.state("../x"), 1)), Refusal::NotAFile(_)));
+    assert!(matches!(refusal(read(&stage.state("../x"), 1)), FolderRefusal::NotAFile(_)));
     unnamed(&stage.state("a")).unwrap();
     assert!(names(&stage.state("a")).unwrap().len() == 1 && names(&stage.state("none")).unwrap().is_empty());
 }

@@ -23,7 +23,7 @@ use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::driver::{Driver, Opening, Todo};
 use ftl_folder::id::RunId;
 use ftl_language::library::{Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 use ftl_store::summary::Summary;
 use ftl_store::{SqliteStore, Store};
 use ftl_testkit::campaign::Campaign;
@@ -94,7 +94,7 @@ fn library() -> Arc<Library> {
     let mut sources = built_in_sources();
     for (name, program) in [("spin", SPIN), ("waits", WAITS), ("asks", ASKS)] {
         let text = format!("# {name}\n\n```protocol\n{program}\n```\n");
-        sources.push(Source::new(format!("{name}.md"), Origin::User, text));
+        sources.push(SourceDocument::new(format!("{name}.md"), DocumentOrigin::User, text));
     }
     let library = Library::load(sources, Catalogue::standard());
     for name in ["spin", "waits", "asks"] {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anstyle::{AnsiColor, Style};
 use clap::builder::styling::Styles;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, Page};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Group, Out, Page};
 use ftl_view::paint::{self, paint};
 
 mod flows;
@@ -98,28 +98,28 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalArgs,
 
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Subcommands,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum Subcommands {
     /// Run a protocol until it ends or needs a person
-    Run(Run),
+    Run(RunArgs),
 
     /// Continue runs that were interrupted
     Resume(Resume),
 
     /// Retry the blocked tasks of a run and the tasks that waited for them
-    Retry(Retry),
+    Retry(RetryArgs),
 
     /// List leftovers of ended runs in git; with --yes, remove them
     Clean(Clean),
 
     /// Stop a run, or one instance of it
-    Stop(Stop),
+    Stop(StopArgs),
 
     /// List runs: state, cost, and what each waits for
-    Status(Status),
+    Status(StatusArgs),
 
     /// Explain the state of a run and list what you can do
     Why {
@@ -144,7 +144,7 @@ pub(crate) enum Command {
     },
 
     /// Answer a question of a run
-    Answer(Answer),
+    Answer(AnswerArgs),
 
     /// Force a declared transition whose conditions do not hold
     Override(Override),
@@ -226,7 +226,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// The protocol
     #[arg(value_name = "NAME")]
     pub(crate) protocol: String,
@@ -267,7 +267,7 @@ pub(crate) struct Resume {
 
 /// How blocked tasks are tried again.
 #[derive(Debug, Args)]
-pub(crate) struct Retry {
+pub(crate) struct RetryArgs {
     /// The run, or the beginning of it; it must have ended
     pub(crate) run: String,
 
@@ -300,7 +300,7 @@ pub(crate) struct Clean {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Stop {
+pub(crate) struct StopArgs {
     /// A run or run/instance, or the beginning of it
     pub(crate) id: String,
 
@@ -310,7 +310,7 @@ pub(crate) struct Stop {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub(crate) struct StatusArgs {
     /// A run, or the beginning of it; every run if left out
     pub(crate) id: Option<String>,
 
@@ -372,7 +372,7 @@ pub(crate) struct WaitArg {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Answer {
+pub(crate) struct AnswerArgs {
     /// A run or run/instance, or the beginning of it
     pub(crate) id: String,
 
@@ -634,7 +634,7 @@ pub(crate) fn help_of_all() -> String {
 }
 
 /// The help of a group, with the exit code of a group that was given no verb.
-pub(crate) fn help(out: &Out, group: &str, exit: Exit) -> Result<Exit, Failure> {
+pub(crate) fn help(out: &Out, group: &str, exit: ExitStatus) -> Result<ExitStatus, CommandError> {
     out.text(&help_text(group))?;
     Ok(exit)
 }

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use ftl_engine::session::Driven;
 use ftl_folder::id::RunId;
 use ftl_store::owner::Card;
+use ftl_view::relative_time;
 use ftl_view::runs;
-use ftl_view::summary::{RunStanding, Spent, Summary, Wait, What};
-use ftl_view::when;
+use ftl_view::summary::{RunStanding, RunWait, Spent, Summary, WaitSubject};
 use serde::{Serialize, Serializer};
 
-use crate::known::Known;
+use crate::known::RunOverview;
 
 /// A run as the JSON of `status`, `run` and `resume` shows it.
 #[derive(Serialize)]
-pub(crate) struct Document<'a> {
+pub(crate) struct RunDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<String>,
     entry: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Document<'a> {
     state: &'a str,
     title: &'a str,
     #[serde(serialize_with = "waits")]
-    waits: &'a [Wait],
+    waits: &'a [RunWait],
 }
 
 #[derive(Serialize)]
@@ -69,39 +69,39 @@ struct WaitDocument<'a> {
     state: &'a str,
     text: &'a str,
     until: Option<String>,
-    what: What,
+    what: WaitSubject,
 }
 
-impl<'a> Document<'a> {
+impl<'a> RunDocument<'a> {
     /// A run that a command has left, and whether it was interrupted.
-    pub(crate) fn left(run: &'a RunId, summary: &'a Summary, interrupted: bool) -> Document<'a> {
-        Document { interrupted: Some(interrupted), ..Document::of(run, summary) }
+    pub(crate) fn of_left_run(run: &'a RunId, summary: &'a Summary, interrupted: bool) -> RunDocument<'a> {
+        RunDocument { interrupted: Some(interrupted), ..RunDocument::of(run, summary) }
     }
 
     /// A run that another process drives.
-    pub(crate) fn driven_by(self, card: Option<&'a Card>) -> Document<'a> {
-        Document { owner: Some(card.map(OwnerDocument::of)), ..self }
+    pub(crate) fn driven_by(self, card: Option<&'a Card>) -> RunDocument<'a> {
+        RunDocument { owner: Some(card.map(OwnerDocument::of)), ..self }
     }
 
     /// A run as it looks from outside.
-    pub(crate) fn known(known: &'a Known) -> Document<'a> {
+    pub(crate) fn of_overview(known: &'a RunOverview) -> RunDocument<'a> {
         let card = match &known.driven {
             Driven::ByNobody => None,
             Driven::By(card) => card.as_ref(),
         };
-        let document = Document {
+        let document = RunDocument {
             standing: known.standing(),
-            opened: Some(when::stamp(known.row.opened)),
-            changed: Some(when::stamp(known.row.changed)),
+            opened: Some(relative_time::stamp(known.row.opened)),
+            changed: Some(relative_time::stamp(known.row.changed)),
             epoch: Some(known.row.epoch),
             instance: (known.instance > 0).then_some(known.instance),
-            ..Document::of(&known.row.run, &known.summary)
+            ..RunDocument::of(&known.row.run, &known.summary)
         };
         document.driven_by(card)
     }
 
-    fn of(run: &'a RunId, summary: &'a Summary) -> Document<'a> {
-        Document {
+    fn of(run: &'a RunId, summary: &'a Summary) -> RunDocument<'a> {
+        RunDocument {
             changed: None,
             entry: summary.entry,
             epoch: None,
@@ -125,7 +125,7 @@ impl<'a> Document<'a> {
 impl OwnerDocument<'_> {
     fn of(card: &Card) -> OwnerDocument<'_> {
         let Card { pid, host, command, since, .. } = card;
-        OwnerDocument { command, host, pid: *pid, since: when::stamp(*since) }
+        OwnerDocument { command, host, pid: *pid, since: relative_time::stamp(*since) }
     }
 }
 
@@ -136,10 +136,10 @@ fn meters<S: Serializer>(meters: &BTreeMap<String, Spent>, out: S) -> Result<S::
     }))
 }
 
-fn waits<S: Serializer>(waits: &[Wait], out: S) -> Result<S::Ok, S::Error> {
+fn waits<S: Serializer>(waits: &[RunWait], out: S) -> Result<S::Ok, S::Error> {
     out.collect_seq(waits.iter().map(|wait| {
-        let Wait { instance, state, what, text, action, until } = wait;
-        let (action, until) = (action.as_deref(), until.map(when::stamp));
+        let RunWait { instance, state, what, text, action, until } = wait;
+        let (action, until) = (action.as_deref(), until.map(relative_time::stamp));
         WaitDocument { action, instance: *instance, state, text, until, what: *what }
     }))
 }

@@ -1,19 +1,19 @@
 //! Runs as this machine knows them: the row of the store, its summary, and who drives it now.
 
-use ftl_command::Failure;
+use ftl_command::CommandError;
 use ftl_command::session::session_failure;
 use ftl_core::run::{Instance, InstanceId, Run as Machine, Time};
 use ftl_engine::session::{Driven, driven};
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_store::RunRow;
 use ftl_store::owner::Card;
 use ftl_view::paint::{self, paint, safe};
+use ftl_view::relative_time;
 use ftl_view::runs::{self, command};
-use ftl_view::summary::{RunStanding, Summary, Wait, What};
-use ftl_view::when;
+use ftl_view::summary::{RunStanding, RunWait, Summary, WaitSubject};
 
 /// A run as it looks from outside.
-pub(crate) struct Known {
+pub(crate) struct RunOverview {
     pub(crate) row: RunRow,
     pub(crate) summary: Summary,
     pub(crate) driven: Driven,
@@ -21,28 +21,31 @@ pub(crate) struct Known {
     pub(crate) instance: u32,
 }
 
-impl Known {
+impl RunOverview {
     /// What is known of a run without reading its journal.
-    pub(crate) fn of(place: &Place, row: RunRow) -> Result<Known, Failure> {
+    pub(crate) fn of(place: &StateFolder, row: RunRow) -> Result<RunOverview, CommandError> {
         let summary = summary(&row);
         let driven = if row.settled {
             Driven::ByNobody
         } else {
             driven(place, &row).map_err(|error| session_failure(&error))?
         };
-        Ok(Known { row, summary, driven, instance: 0 })
+        Ok(RunOverview { row, summary, driven, instance: 0 })
     }
 
     /// The same of one instance and what it opened. The journal is read for it: a summary is of the whole run.
-    pub(crate) fn of_instance(self, run: &Machine, id: InstanceId) -> Known {
-        let words = |wait: &Wait| {
-            let action = wait.action.clone().filter(|_| matches!(wait.what, What::Question | What::Word))?;
+    pub(crate) fn of_instance(self, run: &Machine, id: InstanceId) -> RunOverview {
+        let words = |wait: &RunWait| {
+            let action = wait
+                .action
+                .clone()
+                .filter(|_| matches!(wait.what, WaitSubject::Question | WaitSubject::Word))?;
             Some(((wait.instance, action), wait.text.clone()))
         };
         let questions = self.summary.waits.iter().filter_map(words).collect();
         let settled = run.instance(id).is_some_and(Instance::is_settled);
         let summary = Summary::of_instance(run, &questions, id);
-        Known { summary, row: RunRow { settled, ..self.row }, instance: id.0, ..self }
+        RunOverview { summary, row: RunRow { settled, ..self.row }, instance: id.0, ..self }
     }
 
     /// How it stands: a run that should move and that nobody drives is interrupted.
@@ -85,7 +88,8 @@ impl Known {
 /// Who drives a run, for a person who wants to find it.
 pub(crate) fn driver(card: Option<&Card>) -> String {
     let Some(card) = card else { return String::from("another process") };
-    let since = if card.since > 0 { format!(" since {}", when::clock(card.since)) } else { String::new() };
+    let since =
+        if card.since > 0 { format!(" since {}", relative_time::clock(card.since)) } else { String::new() };
     format!("process {} on {}{since} ({})", card.pid, safe(&card.host), safe(&card.command))
 }
 

@@ -11,12 +11,12 @@ use ftl_core::amount::UNPRICED;
 use ftl_core::performer::Performer;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
-use ftl_view::board::{Board, Row, Standing, Step, Work};
+use ftl_view::board::{Board, Step, TaskRow, TaskStage, TaskWork};
 use ftl_view::cause::{cause, reason};
 use ftl_view::paint::{self, count, paint, safe};
+use ftl_view::relative_time::lasted;
 use ftl_view::runs;
-use ftl_view::summary::{Spent, Summary, Wait, What};
-use ftl_view::when::lasted;
+use ftl_view::summary::{RunWait, Spent, Summary, WaitSubject};
 
 /// How often it is drawn at most.
 const PACE: Duration = Duration::from_millis(80);
@@ -197,16 +197,16 @@ fn story(
     {
         let doing = root.open.values().next().map(|open| doing(&open.whom)).unwrap_or_default();
         let rounds = board.code().and_then(|code| code.rounds.as_ref());
-        let round = rounds.and_then(|meter| root.meters.get(meter)).filter(|meter| meter.used() > 0);
-        let round =
-            round.map_or_else(String::new, |meter| format!("round {} of {}  ", meter.used(), meter.limit));
+        let round = rounds.and_then(|meter| root.meters.get(meter)).filter(|meter| meter.highest_use() > 0);
+        let round = round
+            .map_or_else(String::new, |meter| format!("round {} of {}  ", meter.highest_use(), meter.limit));
         lines.push(format!(
             "  {} {}  {round}{doing}",
             paint(paint::STRONG, "▸"),
             paint(paint::STRONG, board.state())
         ));
     }
-    lines.push(format!("  {}", runs::spent(&bought(summary))));
+    lines.push(format!("  {}", runs::render_spent(&bought(summary))));
     lines.extend(waits);
     lines
 }
@@ -274,26 +274,26 @@ fn head(board: &Board, title: &str, now: Time) -> String {
 
 /// What waits for a person.
 fn waits(summary: &Summary) -> Vec<String> {
-    summary.waits.iter().filter(|wait| is_for_a_person(wait)).take(MAX_ASKED).map(asked).collect()
+    summary.waits.iter().filter(|wait| is_for_a_person(wait)).take(MAX_ASKED).map(describe_wait).collect()
 }
 
 enum Fit<'a> {
-    Row(&'a Row),
+    Row(&'a TaskRow),
     Left(String),
 }
 
 /// The rows that there is room for: what is at work or needs somebody first, then what comes next.
-fn fitting(rows: &[Row], room: usize) -> Vec<Fit<'_>> {
+fn fitting(rows: &[TaskRow], room: usize) -> Vec<Fit<'_>> {
     if rows.len() <= room {
         return rows.iter().map(Fit::Row).collect();
     }
-    let urgent = |row: &Row| match row.stands {
-        Standing::Held(_) => 0,
-        Standing::Works(_) => 1,
-        Standing::Blocked(_) => 2,
-        Standing::Waits(_) => 3,
-        Standing::Unreachable(_) => 4,
-        Standing::Landed(_) => 5,
+    let urgent = |row: &TaskRow| match row.stands {
+        TaskStage::Held(_) => 0,
+        TaskStage::Works(_) => 1,
+        TaskStage::Blocked(_) => 2,
+        TaskStage::Waits(_) => 3,
+        TaskStage::Unreachable(_) => 4,
+        TaskStage::Landed(_) => 5,
     };
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|at| urgent(&rows[*at]));
@@ -305,31 +305,31 @@ fn fitting(rows: &[Row], room: usize) -> Vec<Fit<'_>> {
     shown
 }
 
-fn row_line(row: &Row, now: Time, width: usize) -> String {
+fn row_line(row: &TaskRow, now: Time, width: usize) -> String {
     let indent = "  ".repeat(row.depth.min(MAX_LEVELS));
     let names = (width / 3).clamp(20, 44);
     let name = format!("{indent}{} {}", safe(&row.seq), safe(&row.slug));
     let name = paint::padded(&paint::fitted(&name, Some(names)), names);
     let (mark, text) = match &row.stands {
-        Standing::Waits(on) if on.is_empty() => (paint(paint::QUIET, "·"), paint(paint::QUIET, "next")),
-        Standing::Waits(on) => {
+        TaskStage::Waits(on) if on.is_empty() => (paint(paint::QUIET, "·"), paint(paint::QUIET, "next")),
+        TaskStage::Waits(on) => {
             (paint(paint::QUIET, "·"), paint(paint::QUIET, format!("waits for {}", safe(&on.join(" ")))))
         }
-        Standing::Unreachable(by) => {
+        TaskStage::Unreachable(by) => {
             (paint(paint::WARNING, "·"), paint(paint::WARNING, format!("behind {}", safe(&by.join(" ")))))
         }
-        Standing::Works(work) => (paint(paint::STRONG, "▸"), working(work, now)),
-        Standing::Held(why) => (paint(paint::ERROR, "?"), format!("needs you: {}", reason(why))),
-        Standing::Landed(commit) => {
+        TaskStage::Works(work) => (paint(paint::STRONG, "▸"), working(work, now)),
+        TaskStage::Held(why) => (paint(paint::ERROR, "?"), format!("needs you: {}", reason(why))),
+        TaskStage::Landed(commit) => {
             let commit: String = commit.as_deref().unwrap_or_default().chars().take(8).collect();
             (paint(paint::GOOD, "✓"), format!("landed {}", paint(paint::QUIET, commit)))
         }
-        Standing::Blocked(why) => (paint(paint::WARNING, "✗"), cause(why)),
+        TaskStage::Blocked(why) => (paint(paint::WARNING, "✗"), cause(why)),
     };
     format!("  {mark} {name}  {text}")
 }
 
-fn working(work: &Work, now: Time) -> String {
+fn working(work: &TaskWork, now: Time) -> String {
     let tools = work.tools.map_or(String::new(), |(used, limit)| {
         format!("{} {used}/{limit} tools", paint::bar(used, 0, limit, BAR))
     });
@@ -350,21 +350,21 @@ fn doing(whom: &Performer) -> String {
 }
 
 /// How many tasks stand how, and what was spent: on one line where it is wide enough, else on two.
-fn foot(rows: &[Row], summary: &Summary, width: usize) -> Vec<String> {
-    let counted = |wanted: fn(&Standing) -> bool, word: &str| {
+fn foot(rows: &[TaskRow], summary: &Summary, width: usize) -> Vec<String> {
+    let counted = |wanted: fn(&TaskStage) -> bool, word: &str| {
         let number = rows.iter().filter(|row| wanted(&row.stands)).count();
         if number == 0 { String::new() } else { format!("{number} {word}") }
     };
     let mut words = vec![
-        counted(|one| matches!(one, Standing::Landed(_)), "landed"),
-        counted(|one| matches!(one, Standing::Works(_)), "at work"),
-        counted(|one| matches!(one, Standing::Held(_)), "held"),
-        counted(|one| matches!(one, Standing::Blocked(_)), "blocked"),
-        counted(|one| matches!(one, Standing::Waits(_)), "to come"),
-        counted(|one| matches!(one, Standing::Unreachable(_)), "behind a block"),
+        counted(|one| matches!(one, TaskStage::Landed(_)), "landed"),
+        counted(|one| matches!(one, TaskStage::Works(_)), "at work"),
+        counted(|one| matches!(one, TaskStage::Held(_)), "held"),
+        counted(|one| matches!(one, TaskStage::Blocked(_)), "blocked"),
+        counted(|one| matches!(one, TaskStage::Waits(_)), "to come"),
+        counted(|one| matches!(one, TaskStage::Unreachable(_)), "behind a block"),
     ];
     words.retain(|word| !word.is_empty());
-    let mut lines = vec![words.join(paint::DOT), runs::spent(&bought(summary))];
+    let mut lines = vec![words.join(paint::DOT), runs::render_spent(&bought(summary))];
     lines.retain(|line| !line.is_empty());
     let whole = lines.join(paint::DOT);
     if paint::columns(&whole) + 3 > width { lines } else { vec![whole] }
@@ -377,11 +377,11 @@ fn bought(summary: &Summary) -> BTreeMap<String, Spent> {
     meters.map(|(name, spent)| (name.clone(), spent.clone())).collect()
 }
 
-fn is_for_a_person(wait: &Wait) -> bool {
-    matches!(wait.what, What::Held | What::Question)
+fn is_for_a_person(wait: &RunWait) -> bool {
+    matches!(wait.what, WaitSubject::Held | WaitSubject::Question)
 }
 
-fn asked(wait: &Wait) -> String {
+fn describe_wait(wait: &RunWait) -> String {
     format!("  {} {}", paint(paint::WARNING, "?"), reason(&wait.text))
 }
 
@@ -389,13 +389,18 @@ fn asked(wait: &Wait) -> String {
 mod tests {
     use super::*;
 
-    fn rows(count: usize) -> Vec<Row> {
+    fn rows(count: usize) -> Vec<TaskRow> {
         let stands = |at: usize| match at % 3 {
-            0 => Standing::Landed(None),
-            1 => Standing::Works(Work { state: "VERIFY".into(), doing: None, tools: Some((2, 5)), since: 0 }),
-            _ => Standing::Waits(vec!["001".into()]),
+            0 => TaskStage::Landed(None),
+            1 => TaskStage::Works(TaskWork {
+                state: "VERIFY".into(),
+                doing: None,
+                tools: Some((2, 5)),
+                since: 0,
+            }),
+            _ => TaskStage::Waits(vec!["001".into()]),
         };
-        let row = |at: usize| Row {
+        let row = |at: usize| TaskRow {
             seq: format!("{at:03}"),
             slug: "x".into(),
             depends: Vec::new(),
@@ -419,7 +424,7 @@ mod tests {
         let rows = rows(9);
         let shown = fitting(&rows, 4);
         let works =
-            shown.iter().filter(|one| matches!(one, Fit::Row(Row { stands: Standing::Works(_), .. })));
+            shown.iter().filter(|one| matches!(one, Fit::Row(TaskRow { stands: TaskStage::Works(_), .. })));
         assert_eq!(works.count(), 3);
     }
 

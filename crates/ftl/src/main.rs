@@ -4,17 +4,17 @@
 //! decides nothing about protocols itself. Nothing is read before the command line is understood,
 //! so that `--version` and `--help` cost nothing.
 
+mod agent_follower;
+mod checker_report;
 mod cli;
 mod commands;
 mod document;
-mod facts;
 mod known;
 mod live;
 mod pages;
 mod problems;
 mod reader;
 mod shield;
-mod talk;
 mod target;
 mod tasks;
 mod write;
@@ -24,10 +24,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
-use ftl_command::{Exit, GlobalArgs, Group, Out, limits, out, root, session, shelf, signals};
+use ftl_command::{ExitStatus, GlobalArgs, Group, Out, limits, out, protocol_loader, root, session, signals};
 use ftl_view::paint;
 
-use cli::{Campaign, Cli, Command, Task};
+use cli::{Campaign, Cli, Subcommands, Task};
 
 fn main() -> ExitCode {
     shield::raise();
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 /// Does what the command line says.
-fn command() -> Exit {
+fn command() -> ExitStatus {
     signals::outlive_file_limit();
     ftl_process::gits::guard_gits(ftl_process::Guard::own());
     out::choose_colour(std::env::args_os());
@@ -47,7 +47,7 @@ fn command() -> Exit {
     let words = cli::words(std::env::args_os());
     if cli::asks_for_all(&words) {
         let shown = Out::new(false).text(&cli::help_of_all());
-        return shown.map_or_else(|failure| failure.exit, |()| Exit::Done);
+        return shown.map_or_else(|failure| failure.exit, |()| ExitStatus::Done);
     }
     let parsed =
         cli::command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
@@ -59,7 +59,7 @@ fn command() -> Exit {
 
 /// Help, version and misuse: clap has the words. A reader that went away is no reason to complain. With `--json`
 /// misuse is one document, as every other failure is.
-fn say(said: &clap::Error, words: &[OsString]) -> Exit {
+fn say(said: &clap::Error, words: &[OsString]) -> ExitStatus {
     // In the commands that take a lesson, people write `--json` for what clap knows by another name.
     let plain = |text: String| text.replace(cli::ENTRY, cli::JSON);
     let text = said.render().to_string();
@@ -68,7 +68,7 @@ fn say(said: &clap::Error, words: &[OsString]) -> Exit {
             false => said.print(),
             true => write!(std::io::stdout(), "{}", plain(text)),
         };
-        return Exit::Done;
+        return ExitStatus::Done;
     }
     let _ = match text.contains(cli::ENTRY) {
         false => said.print(),
@@ -87,7 +87,7 @@ fn say(said: &clap::Error, words: &[OsString]) -> Exit {
         });
         let _ = out.json(&serde_json::json!({ "ok": false, "error": { "message": message, "hint": hint } }));
     }
-    Exit::Usage
+    ExitStatus::Usage
 }
 
 /// Says for whom a command waits, and whom it has ended.
@@ -98,7 +98,7 @@ fn name_holder(text: &str) {
 /// Says that settings count which are not those of the whole repository.
 fn name_inner_root(cli: &GlobalArgs, out: &Out) {
     if cli.repo.is_none()
-        && let Ok(root) = shelf::root_of(cli)
+        && let Ok(root) = protocol_loader::root_of(cli)
         && let Some(above) = root::shadowed(&root)
     {
         let (state, above) = (root.join(root::STATE_FOLDER), above.display().to_string());
@@ -107,52 +107,54 @@ fn name_inner_root(cli: &GlobalArgs, out: &Out) {
     }
 }
 
-fn run(cli: &GlobalArgs, command: &Command) -> Exit {
+fn run(cli: &GlobalArgs, command: &Subcommands) -> ExitStatus {
     let out = Out::new(cli.json);
     name_inner_root(cli, &out);
     session::look_at_retained(cli, &out);
     let ended = match command {
-        Command::Run(asked) => commands::run::run(cli, asked, &out),
-        Command::Resume(asked) => commands::run::resume(cli, asked, &out),
-        Command::Clean(asked) => commands::clean::clean(cli, asked, &out),
-        Command::Retry(asked) => commands::retry::retry(cli, asked, &out),
-        Command::Stop(asked) => commands::steer::stop(cli, asked, &out),
-        Command::Status(asked) => commands::status::run(cli, asked, &out),
-        Command::Why { id } => commands::why::run(cli, id, &out),
-        Command::Log(asked) => commands::log::run(cli, asked, &out),
-        Command::Transcript(asked) => commands::transcript::run(cli, asked, &out),
-        Command::Diff(asked) => commands::diff::run(cli, asked, &out),
-        Command::Watch { id } => commands::watch::run(cli, id.as_deref(), &out),
-        Command::Answer(asked) => commands::steer::answer(cli, asked, &out),
-        Command::Override(asked) => commands::steer::override_(cli, asked, &out),
-        Command::Raise(asked) => commands::steer::raise(cli, asked, &out),
-        Command::Undo(asked) => commands::salvage::undo(cli, asked, &out),
-        Command::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
-        Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
-        Command::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, &out),
-        Command::Task(Group { verb: None }) => cli::help(&out, "task", Exit::Usage),
-        Command::Campaign(Group { verb: Some(Campaign::Run(asked)) }) => {
+        Subcommands::Run(asked) => commands::run::run(cli, asked, &out),
+        Subcommands::Resume(asked) => commands::run::resume(cli, asked, &out),
+        Subcommands::Clean(asked) => commands::clean::clean(cli, asked, &out),
+        Subcommands::Retry(asked) => commands::retry::retry(cli, asked, &out),
+        Subcommands::Stop(asked) => commands::steer::stop(cli, asked, &out),
+        Subcommands::Status(asked) => commands::status::run(cli, asked, &out),
+        Subcommands::Why { id } => commands::why::run(cli, id, &out),
+        Subcommands::Log(asked) => commands::log::run(cli, asked, &out),
+        Subcommands::Transcript(asked) => commands::transcript::run(cli, asked, &out),
+        Subcommands::Diff(asked) => commands::diff::run(cli, asked, &out),
+        Subcommands::Watch { id } => commands::watch::run(cli, id.as_deref(), &out),
+        Subcommands::Answer(asked) => commands::steer::answer(cli, asked, &out),
+        Subcommands::Override(asked) => commands::steer::override_(cli, asked, &out),
+        Subcommands::Raise(asked) => commands::steer::raise(cli, asked, &out),
+        Subcommands::Undo(asked) => commands::salvage::undo(cli, asked, &out),
+        Subcommands::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
+        Subcommands::Audit { what: cli::Audit::Verify { id } } => {
+            commands::audit::run(cli, id.as_deref(), &out)
+        }
+        Subcommands::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, &out),
+        Subcommands::Task(Group { verb: None }) => cli::help(&out, "task", ExitStatus::Usage),
+        Subcommands::Campaign(Group { verb: Some(Campaign::Run(asked)) }) => {
             commands::flow::campaign(cli, asked, &out)
         }
-        Command::Campaign(Group { verb: Some(Campaign::Verb(asked)) }) => {
+        Subcommands::Campaign(Group { verb: Some(Campaign::Verb(asked)) }) => {
             ftl_compat::campaign(cli, asked, &out)
         }
-        Command::Campaign(Group { verb: None }) => cli::help(&out, "campaign", Exit::Error),
-        Command::Code(asked) => commands::code::run(cli, asked, &out),
-        Command::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
-        Command::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, &out),
-        Command::Demo(asked) => commands::demo::run(cli, asked, &out),
-        Command::Init(asked) => commands::init::run(cli, asked, &out),
-        Command::Config => commands::config::run(cli, &out),
-        Command::Agents(asked) => commands::agents::run(cli, asked, &out),
-        Command::Mcp => commands::mcp::run(cli),
-        Command::Doctor(asked) => commands::doctor::run(cli, asked, &out),
-        Command::Check(asked) => commands::check::run(cli, asked, &out),
-        Command::Draw(asked) => commands::draw::run(cli, asked, &out),
-        Command::Protocols => commands::protocols::run(cli, &out),
-        Command::Schema { name } => commands::schema::run(cli, name.as_deref(), &out),
-        Command::Completions { shell } => commands::setup::completions(*shell, &out),
-        Command::Man { command } => commands::setup::man(command.as_deref(), &out),
+        Subcommands::Campaign(Group { verb: None }) => cli::help(&out, "campaign", ExitStatus::Error),
+        Subcommands::Code(asked) => commands::code::run(cli, asked, &out),
+        Subcommands::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
+        Subcommands::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, &out),
+        Subcommands::Demo(asked) => commands::demo::run(cli, asked, &out),
+        Subcommands::Init(asked) => commands::init::run(cli, asked, &out),
+        Subcommands::Config => commands::config::run(cli, &out),
+        Subcommands::Agents(asked) => commands::agents::run(cli, asked, &out),
+        Subcommands::Mcp => commands::mcp::run(cli),
+        Subcommands::Doctor(asked) => commands::doctor::run(cli, asked, &out),
+        Subcommands::Check(asked) => commands::check::run(cli, asked, &out),
+        Subcommands::Draw(asked) => commands::draw::run(cli, asked, &out),
+        Subcommands::Protocols => commands::protocols::run(cli, &out),
+        Subcommands::Schema { name } => commands::schema::run(cli, name.as_deref(), &out),
+        Subcommands::Completions { shell } => commands::setup::completions(*shell, &out),
+        Subcommands::Man { command } => commands::setup::man(command.as_deref(), &out),
     };
     ended.unwrap_or_else(|failure| out.failed(&failure))
 }

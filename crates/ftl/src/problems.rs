@@ -3,15 +3,15 @@
 //! The layout is the one of `Problem::render` in the core, with colours. Neighbours that say
 //! different things about one place share its excerpt.
 
-use ftl_language::problem::{Problem, Severity};
-use ftl_language::source::{Source, Span};
+use ftl_language::problem::{Problem, ProblemSeverity};
+use ftl_language::source::{SourceDocument, Span};
 use ftl_view::paint::{self, paint, safe};
 
 /// How much of a line is shown at most.
 const MAX_SHOWN: usize = 160;
 
 /// A span, located: where it starts, and how much of its first line it covers.
-pub(crate) struct Place<'a> {
+pub(crate) struct LocatedSpan<'a> {
     pub(crate) path: &'a str,
     /// From 1.
     pub(crate) line: usize,
@@ -23,20 +23,20 @@ pub(crate) struct Place<'a> {
     pub(crate) text: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LocatedSpan<'a> {
     /// The place of a span; none if it points into no document.
-    pub(crate) fn of(sources: &'a [Source], span: Span) -> Option<Place<'a>> {
+    pub(crate) fn of(sources: &'a [SourceDocument], span: Span) -> Option<LocatedSpan<'a>> {
         let source = sources.get(span.file as usize)?;
         let at = source.locate(span.start);
         let last = (span.end as usize).min(at.start + at.text.len());
         let first = (span.start as usize).min(last);
         let width = source.text.get(first..last).map_or(1, |text| text.chars().count()).max(1);
-        Some(Place { path: &source.path, line: at.line, column: at.column, width, text: at.text })
+        Some(LocatedSpan { path: &source.path, line: at.line, column: at.column, width, text: at.text })
     }
 }
 
 /// All problems, each followed by an empty line.
-pub(crate) fn render(problems: &[Problem], sources: &[Source]) -> String {
+pub(crate) fn render(problems: &[Problem], sources: &[SourceDocument]) -> String {
     let same_place = |one: &Problem, two: &Problem| {
         (one.span, one.severity, &one.hint, one.pasted) == (two.span, two.severity, &two.hint, two.pasted)
     };
@@ -45,13 +45,13 @@ pub(crate) fn render(problems: &[Problem], sources: &[Source]) -> String {
 
 /// How many errors and warnings there are.
 pub(crate) fn count(problems: &[Problem]) -> (usize, usize) {
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let errors = problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error).count();
     (errors, problems.len() - errors)
 }
 
 /// What to do about a problem. Drawings are mended by the path of the document, since not every
 /// document is known by its name.
-pub(crate) fn hint(problem: &Problem, sources: &[Source]) -> Option<String> {
+pub(crate) fn hint(problem: &Problem, sources: &[SourceDocument]) -> Option<String> {
     match sources.get(problem.span.file as usize) {
         Some(source) if problem.code == "drawing" => {
             let quote = if source.path.contains(char::is_whitespace) { "'" } else { "" };
@@ -64,24 +64,24 @@ pub(crate) fn hint(problem: &Problem, sources: &[Source]) -> Option<String> {
     }
 }
 
-fn render_group(group: &[Problem], sources: &[Source]) -> String {
+fn render_group(group: &[Problem], sources: &[SourceDocument]) -> String {
     let Some(first) = group.first() else { return String::new() };
     let (style, word) = match first.severity {
-        Severity::Error => (paint::ERROR, "error"),
-        Severity::Warning => (paint::WARNING, "warning"),
+        ProblemSeverity::Error => (paint::ERROR, "error"),
+        ProblemSeverity::Warning => (paint::WARNING, "warning"),
     };
     let mut out = String::new();
     for problem in group {
         let head = paint(style, format!("{word}[{}]", problem.code));
         out.push_str(&format!("{head}: {}\n", paint(paint::STRONG, safe(&problem.message))));
     }
-    let place = Place::of(sources, first.span);
+    let place = LocatedSpan::of(sources, first.span);
     let gutter = place.as_ref().map_or(1, |place| place.line.to_string().len());
     if let Some(place) = &place {
         out.push_str(&excerpt(place, gutter, style));
     }
     let bar = format!("{:gutter$} {}", "", paint(paint::PLACE, "="));
-    if let Some(at) = first.pasted.and_then(|span| Place::of(sources, span)) {
+    if let Some(at) = first.pasted.and_then(|span| LocatedSpan::of(sources, span)) {
         out.push_str(&format!("{bar} pasted by USE at {}:{}\n", safe(at.path), at.line));
     }
     if let Some(hint) = hint(first, sources) {
@@ -91,7 +91,7 @@ fn render_group(group: &[Problem], sources: &[Source]) -> String {
     out
 }
 
-fn excerpt(place: &Place<'_>, gutter: usize, style: anstyle::Style) -> String {
+fn excerpt(place: &LocatedSpan<'_>, gutter: usize, style: anstyle::Style) -> String {
     let (text, lead, width) = window(place);
     let lead: String = lead.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let bar = paint(paint::PLACE, "|");
@@ -108,7 +108,7 @@ fn excerpt(place: &Place<'_>, gutter: usize, style: anstyle::Style) -> String {
 }
 
 /// The part of the line that is shown, what is before the carets, and how many there are.
-fn window(place: &Place<'_>) -> (String, String, usize) {
+fn window(place: &LocatedSpan<'_>) -> (String, String, usize) {
     let line: Vec<char> = safe(place.text).chars().collect();
     let at = (place.column - 1).min(line.len());
     if line.len() <= MAX_SHOWN {
@@ -127,17 +127,17 @@ fn window(place: &Place<'_>) -> (String, String, usize) {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use ftl_language::source::Origin;
+    use ftl_language::source::DocumentOrigin;
 
     use super::*;
 
-    fn plain(problems: &[Problem], sources: &[Source]) -> String {
+    fn plain(problems: &[Problem], sources: &[SourceDocument]) -> String {
         strip_str(&render(problems, sources)).to_string()
     }
 
     #[test]
     fn the_layout_is_the_one_of_the_core() {
-        let source = Source::new("a.md", Origin::File, "one\n\tIF: report.pased → B\n");
+        let source = SourceDocument::new("a.md", DocumentOrigin::File, "one\n\tIF: report.pased → B\n");
         let at = source.text.find("pased").unwrap() as u32;
         let span = Span { file: 0, start: at, end: at + 5 };
         let problem = Problem::error("unknown-field", span, "no such field").hint("did you mean `passed`?");
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn neighbours_share_an_excerpt() {
-        let sources = [Source::new("a.md", Origin::File, "one two\n")];
+        let sources = [SourceDocument::new("a.md", DocumentOrigin::File, "one two\n")];
         let span = Span { file: 0, start: 0, end: 3 };
         let problems = [Problem::error("x", span, "first"), Problem::error("x", span, "second")];
         let wanted = "error[x]: first\nerror[x]: second\n --> a.md:1:1\n  |\n1 | one two\n  | ^^^\n\n";
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_long_line_is_shown_in_part() {
         let text = format!("{}HERE{}", "a".repeat(5000), "b".repeat(5000));
-        let sources = [Source::new("a.md", Origin::File, text)];
+        let sources = [SourceDocument::new("a.md", DocumentOrigin::File, text)];
         let problems = [Problem::error("x", Span { file: 0, start: 5000, end: 5004 }, "look")];
         let text = plain(&problems, &sources);
         assert!(text.lines().all(|line| line.chars().count() < 180), "{text}");

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use ftl_command::Failure;
+use ftl_command::CommandError;
 use ftl_command::session::{drive_failure, store_failure};
 use ftl_core::run::{Entry, InstanceId};
 use ftl_folder::id::RunId;
@@ -30,14 +30,18 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// The board of a run as it is now.
-    pub(crate) fn open(store: Arc<dyn Store>, run: RunId, library: Arc<Library>) -> Result<Reader, Failure> {
+    pub(crate) fn open(
+        store: Arc<dyn Store>,
+        run: RunId,
+        library: Arc<Library>,
+    ) -> Result<Reader, CommandError> {
         let mut reader = Reader { run, board: Board::new(library), store, after: 0, owners: Vec::new() };
         reader.refresh(&mut |_, _| {})?;
         Ok(reader)
     }
 
     /// Takes in what is new; each entry is shown with the board as it was before.
-    pub(crate) fn refresh(&mut self, see: &mut dyn FnMut(&Board, &Entry)) -> Result<(), Failure> {
+    pub(crate) fn refresh(&mut self, see: &mut dyn FnMut(&Board, &Entry)) -> Result<(), CommandError> {
         loop {
             let page = self.store.entries(&self.run, self.after, PAGE);
             let page = page.map_err(|error| store_failure(&error))?;

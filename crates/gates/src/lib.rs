@@ -6,6 +6,8 @@
 //! is fine that it could not read. The crate sees what a change holds and where commands run; never a campaign, a
 //! record or an agent.
 
+mod command_env;
+pub mod file_role;
 pub mod integrity;
 mod pattern;
 pub mod preflight;
@@ -14,13 +16,11 @@ mod restore;
 pub mod scope;
 pub mod verify;
 mod work;
-mod yard;
-pub mod yardstick;
 
+pub use command_env::Yard;
 pub use ftl_code::finding::{
-    Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told,
+    Brief, Finding, FindingAllowance, FindingKind, MAX_FINDINGS, Severity, allow, blocks, render_findings,
 };
-pub use pattern::{MAX_PATTERN_BYTES, Pattern, Place};
+pub use pattern::{CodePattern, MAX_PATTERN_BYTES, PatternMatch};
 pub use restore::{Restore, restore};
 pub use work::Work;
-pub use yard::Yard;

@@ -30,7 +30,7 @@ const MANY: &str = "ftl_any_holes_";
 
 /// A place where a pattern was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PatternMatch {
     /// The line, counted from one.
     pub line: usize,
     /// The first byte.
@@ -40,7 +40,7 @@ pub struct Place {
 }
 
 /// A piece of code with holes, in one language.
-pub struct Pattern {
+pub struct CodePattern {
     language: Language,
     text: String,
     tree: Tree,
@@ -48,9 +48,9 @@ pub struct Pattern {
     end: usize,
 }
 
-impl Pattern {
+impl CodePattern {
     /// Reads a pattern as code of a language; `None` where it is no code there.
-    pub fn read(language: Language, pattern: &str) -> Option<Pattern> {
+    pub fn read(language: Language, pattern: &str) -> Option<CodePattern> {
         let pattern = pattern.trim();
         if pattern.is_empty() || pattern.len() > MAX_PATTERN_BYTES {
             return None;
@@ -63,23 +63,23 @@ impl Pattern {
             let node = spanning(tree.root_node(), start, end)?;
             let whole = !tree.root_node().has_error() && depth_of(node) <= MAX_DEPTH;
             whole.then_some(())?;
-            Some(Pattern { language, text, tree, start, end })
+            Some(CodePattern { language, text, tree, start, end })
         })
     }
 
     /// Where a text has it; `None` where the text cannot be parsed or the search took too long.
-    pub fn find(&self, text: &str) -> Option<Vec<Place>> {
+    pub fn find(&self, text: &str) -> Option<Vec<PatternMatch>> {
         let tree = self.language.parse(text)?;
         let root = spanning(self.tree.root_node(), self.start, self.end)?;
         let mut search = Search { pattern: &self.text, text, steps: MAX_STEPS };
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<PatternMatch> = Vec::new();
         let mut cursor = tree.walk();
         walk(&mut cursor, |node| {
             if search.steps == 0 || places.len() >= MAX_PLACES {
                 return false;
             }
             if search.fits(root, node, &mut BTreeMap::new()) {
-                let place = Place {
+                let place = PatternMatch {
                     line: node.start_position().row + 1,
                     start: node.start_byte(),
                     end: node.end_byte(),
@@ -348,7 +348,7 @@ mod tests {
     fn a_pattern_is_found_by_its_structure() {
         for line in FOUND.lines().filter(|line| !line.trim().is_empty()) {
             let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
-            let pattern = Pattern::read(language(cells[0]), cells[1]);
+            let pattern = CodePattern::read(language(cells[0]), cells[1]);
             let pattern = pattern.unwrap_or_else(|| panic!("no pattern: {line}"));
             let text = cells[2].replace("\\n", "\n").replace("\\t", "\t");
             let places = pattern.find(&text).unwrap();
@@ -371,11 +371,11 @@ mod tests {
     #[test]
     fn prose_is_no_pattern() {
         for (word, text) in NO_CODE {
-            assert!(Pattern::read(language(word), text).is_none(), "{word}: {text}");
+            assert!(CodePattern::read(language(word), text).is_none(), "{word}: {text}");
         }
         let long = "a".repeat(MAX_PATTERN_BYTES);
-        assert!(Pattern::read(Language::Python, &long).is_some());
-        assert!(Pattern::read(Language::Python, &format!("{long}a")).is_none());
+        assert!(CodePattern::read(Language::Python, &long).is_some());
+        assert!(CodePattern::read(Language::Python, &format!("{long}a")).is_none());
     }
 
     #[test]
@@ -386,22 +386,23 @@ mod tests {
 
     #[test]
     fn deep_and_wide_texts_are_searched_in_bounded_time() {
-        let pattern = Pattern::read(Language::Python, "f($$$, $A, $$$, $A, $$$, $A, $$$, 0)").unwrap();
+        let pattern = CodePattern::read(Language::Python, "f($$$, $A, $$$, $A, $$$, $A, $$$, 0)").unwrap();
         let numbers: Vec<String> = (1..2_000).map(|number| number.to_string()).collect();
         let wide = format!("f({})", numbers.join(", "));
         let started = std::time::Instant::now();
         assert_eq!(pattern.find(&wide), None, "it says that it does not know");
         let deep = format!("{}1{}", "f(".repeat(20_000), ")".repeat(20_000));
-        let _ = Pattern::read(Language::Python, "f($A)").unwrap().find(&deep);
+        let _ = CodePattern::read(Language::Python, "f($A)").unwrap().find(&deep);
         assert!(
-            Pattern::read(Language::Python, &format!("{}1{}", "(".repeat(900), ")".repeat(900))).is_none()
+            CodePattern::read(Language::Python, &format!("{}1{}", "(".repeat(900), ")".repeat(900)))
+                .is_none()
         );
         assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }
 
     #[test]
     fn only_so_many_places_are_given() {
-        let pattern = Pattern::read(Language::Python, "f($A)").unwrap();
+        let pattern = CodePattern::read(Language::Python, "f($A)").unwrap();
         assert_eq!(pattern.find(&"f(1)\n".repeat(MAX_PLACES)).unwrap().len(), MAX_PLACES);
         assert_eq!(pattern.find(&"f(1)\n".repeat(MAX_PLACES + 50)).unwrap().len(), MAX_PLACES);
     }
@@ -415,7 +416,7 @@ mod tests {
             text in "\\PC{0,200}",
         ) {
             for language in [Language::Python, Language::Rust, Language::Go, Language::Tsx] {
-                if let Some(pattern) = Pattern::read(language, &pattern) {
+                if let Some(pattern) = CodePattern::read(language, &pattern) {
                     let _ = pattern.find(&text);
                 }
             }

@@ -15,10 +15,10 @@ use std::time::Duration;
 use ftl_core::catalogue::build::{PreflightStatus, Syntax};
 use ftl_core::catalogue::scalars::Digest;
 
-use super::yard::{Command, Yard};
+use super::command_env::{Command, Yard};
 use ftl_code::context::{Language, SyntaxError, SyntaxReport, read_source, syntax_of_change};
 use ftl_git::change::{Change, Content};
-use ftl_process::{Cancel, How, Limits, Stdin};
+use ftl_process::{Cancel, How, ProcessLimits, Stdin};
 
 /// How many files get a checker of their language's own; the others are only parsed.
 pub const MAX_CHECKED: usize = 200;
@@ -34,7 +34,7 @@ const MAX_MESSAGE: usize = 200;
 
 /// What one file showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SyntaxCheck {
     /// It is well formed.
     Sound,
     /// It is not.
@@ -54,17 +54,17 @@ pub fn check(
     cancel: &Cancel,
 ) -> Syntax {
     let mut checkers = if commands.is_empty() { MAX_CHECKED } else { 0 };
-    let mut found: Vec<(String, Form)> = Vec::new();
+    let mut found: Vec<(String, SyntaxCheck)> = Vec::new();
     for path in files {
         let form = match read_source(&yard.folder, path) {
-            None => Form::Skipped(missing(yard, path)),
+            None => SyntaxCheck::Skipped(missing(yard, path)),
             Some(bytes) => one(yard, path, &bytes, before(change, path), &mut checkers, cancel),
         };
         found.push((path.clone(), form));
     }
     let heard = commands.iter().filter_map(|command| own_command(yard, command, &mut found, cancel));
     let unheard: Vec<String> = heard.collect();
-    told(&found, &unheard, tree)
+    summarize(&found, &unheard, tree)
 }
 
 fn before<'a>(change: &'a Change, path: &str) -> Option<&'a str> {
@@ -87,11 +87,11 @@ fn one(
     before: Option<&str>,
     checkers: &mut usize,
     cancel: &Cancel,
-) -> Form {
+) -> SyntaxCheck {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return match Language::of(path) {
-            Some(_) => Form::Broken(vec![not_text(bytes)]),
-            None => Form::Skipped("it is no text".to_owned()),
+            Some(_) => SyntaxCheck::Broken(vec![not_text(bytes)]),
+            None => SyntaxCheck::Skipped("it is no text".to_owned()),
         };
     };
     let parsed = parsed(path, before, text);
@@ -110,14 +110,14 @@ fn not_text(bytes: &[u8]) -> SyntaxError {
 }
 
 /// What our own parsers say.
-fn parsed(path: &str, before: Option<&str>, text: &str) -> Form {
+fn parsed(path: &str, before: Option<&str>, text: &str) -> SyntaxCheck {
     match syntax_of_change(path, before, text) {
-        SyntaxReport::Clean => Form::Sound,
+        SyntaxReport::Clean => SyntaxCheck::Sound,
         SyntaxReport::Broken(_) if has_comments_in_json(path) => {
-            Form::Skipped("its tools read JSON with comments, and we do not".to_owned())
+            SyntaxCheck::Skipped("its tools read JSON with comments, and we do not".to_owned())
         }
-        SyntaxReport::Broken(errors) => Form::Broken(errors),
-        SyntaxReport::NotChecked(why) => Form::Skipped(why),
+        SyntaxReport::Broken(errors) => SyntaxCheck::Broken(errors),
+        SyntaxReport::NotChecked(why) => SyntaxCheck::Skipped(why),
     }
 }
 
@@ -201,19 +201,19 @@ fn node_words(text: &str) -> Option<Vec<OsString>> {
 }
 
 /// What a checker says; nothing where it could not run or did not say where.
-fn ask(yard: &Yard<'_>, checker: &Checker, text: &str, cancel: &Cancel) -> Option<Form> {
+fn ask(yard: &Yard<'_>, checker: &Checker, text: &str, cancel: &Cancel) -> Option<SyntaxCheck> {
     let soft = yard.limits.soft.map_or(CHECK_LIMIT, |soft| soft.min(CHECK_LIMIT));
-    let limits = Limits { soft: Some(soft), hard: Some(soft * 2), silence: None, ..yard.limits };
+    let limits = ProcessLimits { soft: Some(soft), hard: Some(soft * 2), silence: None, ..yard.limits };
     let stdin = Stdin::Bytes(text.as_bytes().to_vec());
     let command = Command { program: checker.program.into(), args: checker.args.clone(), stdin, limits };
     let ended = yard.run(command, cancel).ok()?;
     match (ended.cut, ended.how) {
-        (None, How::Exited(0)) => Some(Form::Sound),
+        (None, How::Exited(0)) => Some(SyntaxCheck::Sound),
         (None, How::Exited(_)) => {
             let said = format!("{}\n{}", ended.err.text(), ended.out.text());
             let error = (checker.read)(&said)?;
             let message: String = error.message.chars().take(MAX_MESSAGE).collect();
-            Some(Form::Broken(vec![SyntaxError { message, ..error }]))
+            Some(SyntaxCheck::Broken(vec![SyntaxError { message, ..error }]))
         }
         (Some(_), _) | (None, How::Signalled(_) | How::Unknown) => None,
     }
@@ -273,7 +273,7 @@ fn read_php(said: &str) -> Option<SyntaxError> {
 fn own_command(
     yard: &Yard<'_>,
     command: &str,
-    found: &mut [(String, Form)],
+    found: &mut [(String, SyntaxCheck)],
     cancel: &Cancel,
 ) -> Option<String> {
     let ended = match yard.shell(command, cancel) {
@@ -291,13 +291,14 @@ fn own_command(
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     let message: String = format!("`{command}` failed: {last}").chars().take(MAX_MESSAGE * 2).collect();
-    let is_there = |form: &Form| !matches!(form, Form::Skipped(why) if why == "it is not there");
+    let is_there =
+        |form: &SyntaxCheck| !matches!(form, SyntaxCheck::Skipped(why) if why == "it is not there");
     let is_named = |path: &str| said.contains(path) || command.contains(path);
     let any = found.iter().any(|(path, form)| is_there(form) && is_named(path));
     for (path, form) in found.iter_mut() {
-        if is_there(form) && (is_named(path) || !any) && !matches!(form, Form::Broken(_)) {
+        if is_there(form) && (is_named(path) || !any) && !matches!(form, SyntaxCheck::Broken(_)) {
             let line = line_in(&said, path).unwrap_or(1);
-            *form = Form::Broken(vec![SyntaxError { line, column: 1, message: message.clone() }]);
+            *form = SyntaxCheck::Broken(vec![SyntaxError { line, column: 1, message: message.clone() }]);
         }
     }
     None
@@ -314,20 +315,20 @@ fn line_in(said: &str, path: &str) -> Option<usize> {
 }
 
 /// The answer of `preflight.check`.
-fn told(found: &[(String, Form)], unheard: &[String], tree: &str) -> Syntax {
+fn summarize(found: &[(String, SyntaxCheck)], unheard: &[String], tree: &str) -> Syntax {
     let mut lines = Vec::new();
     let (mut broken, mut skipped, mut sound) = (Vec::new(), Vec::new(), 0usize);
     let mut quiet = unheard.to_vec();
     for (path, form) in found {
         match form {
-            Form::Sound => sound += 1,
-            Form::Broken(errors) => {
+            SyntaxCheck::Sound => sound += 1,
+            SyntaxCheck::Broken(errors) => {
                 broken.push(path.clone());
                 lines.extend(
                     errors.iter().map(|one| format!("{path}:{}:{}: {}", one.line, one.column, one.message)),
                 );
             }
-            Form::Skipped(why) => {
+            SyntaxCheck::Skipped(why) => {
                 skipped.push(path.clone());
                 quiet.push(format!("{path} was skipped: {why}"));
             }
@@ -447,9 +448,9 @@ mod tests {
             let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
             let form = parsed(cells[0], None, &cells[1].replace("\\n", "\n"));
             let found = match &form {
-                Form::Sound => "sound".to_owned(),
-                Form::Broken(errors) => format!("broken {}", errors[0].line),
-                Form::Skipped(_) => "skipped".to_owned(),
+                SyntaxCheck::Sound => "sound".to_owned(),
+                SyntaxCheck::Broken(errors) => format!("broken {}", errors[0].line),
+                SyntaxCheck::Skipped(_) => "skipped".to_owned(),
             };
             assert_eq!(found, cells[2], "{line}: {form:?}");
         }
@@ -457,24 +458,27 @@ mod tests {
 
     #[test]
     fn an_answer_has_a_status_and_names_files() {
-        let broken = Form::Broken(vec![SyntaxError { line: 2, column: 3, message: "bad".to_owned() }]);
-        let skipped = || Form::Skipped("it is not there".to_owned());
-        let file = |name: &str, form: Form| (name.to_owned(), form);
-        let answer =
-            told(&[file("a.py", Form::Sound), file("b.py", broken), file("c.md", skipped())], &[], "t");
+        let broken = SyntaxCheck::Broken(vec![SyntaxError { line: 2, column: 3, message: "bad".to_owned() }]);
+        let skipped = || SyntaxCheck::Skipped("it is not there".to_owned());
+        let file = |name: &str, form: SyntaxCheck| (name.to_owned(), form);
+        let answer = summarize(
+            &[file("a.py", SyntaxCheck::Sound), file("b.py", broken), file("c.md", skipped())],
+            &[],
+            "t",
+        );
         assert_eq!((answer.status, answer.passed, answer.failed), (PreflightStatus::Fail, false, true));
         assert_eq!(answer.summary, "b.py:2:3: bad\nc.md was skipped: it is not there");
         assert_eq!((answer.broken, answer.skipped), (vec!["b.py".to_owned()], Some(vec!["c.md".to_owned()])));
-        let answer = told(&[file("c.md", skipped())], &[], "t");
+        let answer = summarize(&[file("c.md", skipped())], &[], "t");
         assert_eq!((answer.status, answer.passed, answer.failed), (PreflightStatus::Skip, true, false));
-        let answer = told(&[file("a.py", Form::Sound)], &[], "t");
+        let answer = summarize(&[file("a.py", SyntaxCheck::Sound)], &[], "t");
         assert_eq!(
             (answer.status, answer.summary.as_str()),
             (PreflightStatus::Pass, "1 file is well formed")
         );
-        let many: Vec<(String, Form)> =
+        let many: Vec<(String, SyntaxCheck)> =
             (0..MAX_TOLD + 5).map(|number| file(&format!("{number}"), skipped())).collect();
-        assert!(told(&many, &[], "t").summary.ends_with("\nand 5 more"));
+        assert!(summarize(&many, &[], "t").summary.ends_with("\nand 5 more"));
     }
 
     proptest::proptest! {

@@ -14,7 +14,7 @@ use ftl_core::catalogue::spec::Spec;
 
 use super::Work;
 use super::integrity::split;
-use super::pattern::{Pattern, has_hole};
+use super::pattern::{CodePattern, has_hole};
 use ftl_code::context::{Language, exports, read_source};
 use ftl_git::change::{Change, Content};
 
@@ -23,7 +23,7 @@ pub const MAX_VIOLATIONS: usize = 100;
 
 /// One file that the gate looks at, on both sides.
 #[derive(Clone, Debug, Default)]
-pub struct Looked {
+pub struct FileSides {
     /// The file.
     pub path: String,
     /// What the base has; nothing where it is new, or where it cannot be read.
@@ -41,25 +41,25 @@ pub fn look(asked: &QualityCheck, work: &Work<'_>) -> Quality {
 
 /// The files of a brief: the changed ones, and those of its delta that did not change, as the worktree has
 /// them.
-pub fn files(spec: &Spec, change: &Change, folder: &Path) -> Vec<Looked> {
+pub fn files(spec: &Spec, change: &Change, folder: &Path) -> Vec<FileSides> {
     let text = |side: &Option<Content>| side.as_ref().and_then(Content::text).map(str::to_owned);
-    let mut found: Vec<Looked> = Vec::new();
+    let mut found: Vec<FileSides> = Vec::new();
     for file in &change.files {
         let (before, after) = (text(&file.before), text(&file.after));
-        found.push(Looked { path: file.path.clone(), before, after, is_gone: file.is_gone() });
+        found.push(FileSides { path: file.path.clone(), before, after, is_gone: file.is_gone() });
     }
     for path in &spec.delta {
         if !found.iter().any(|file| file.path == *path) {
             let same = read_source(folder, path).and_then(|bytes| String::from_utf8(bytes).ok());
             let is_gone = false;
-            found.push(Looked { path: path.clone(), before: same.clone(), after: same, is_gone });
+            found.push(FileSides { path: path.clone(), before: same.clone(), after: same, is_gone });
         }
     }
     found
 }
 
 /// Looks at the files of a brief.
-pub fn check(spec: &Spec, files: &[Looked], tree: &str) -> Quality {
+pub fn check(spec: &Spec, files: &[FileSides], tree: &str) -> Quality {
     let mut violations = Vec::new();
     let mut unchecked = Vec::new();
     if let Some(idioms) = &spec.idioms {
@@ -116,7 +116,7 @@ enum Answer {
 
 /// How a rule is looked for in one language.
 enum Needle {
-    Structure(Vec<Pattern>),
+    Structure(Vec<CodePattern>),
     Text(Vec<String>),
     /// It is a sentence for people that quotes no code.
     Prose,
@@ -124,13 +124,13 @@ enum Needle {
 
 /// A rule as something to look for.
 fn needle(rule: &str, language: Option<Language>) -> Needle {
-    let quoted = quoted(rule);
+    let quoted = quoted_code(rule);
     if !quoted.is_empty() {
-        let patterns: Option<Vec<Pattern>> =
-            quoted.iter().map(|code| Pattern::read(language?, code)).collect();
+        let patterns: Option<Vec<CodePattern>> =
+            quoted.iter().map(|code| CodePattern::read(language?, code)).collect();
         return patterns.map_or(Needle::Text(quoted), Needle::Structure);
     }
-    if let Some(pattern) = language.and_then(|language| Pattern::read(language, rule)) {
+    if let Some(pattern) = language.and_then(|language| CodePattern::read(language, rule)) {
         return Needle::Structure(vec![pattern]);
     }
     match is_prose(rule) || has_hole(rule) {
@@ -140,7 +140,7 @@ fn needle(rule: &str, language: Option<Language>) -> Needle {
 }
 
 /// The code that a sentence quotes: between back-quotes, or a word that begins with `@`.
-fn quoted(rule: &str) -> Vec<String> {
+fn quoted_code(rule: &str) -> Vec<String> {
     let ticks: Vec<&str> =
         rule.split('`').skip(1).step_by(2).map(str::trim).filter(|code| !code.is_empty()).collect();
     if !ticks.is_empty() {
@@ -171,9 +171,9 @@ fn is_prose(rule: &str) -> bool {
     words.len() > 1 && !code && !starts_as_code && words.iter().filter(plain).count() * 2 > words.len()
 }
 
-fn required(rule: &str, files: &[Looked]) -> Answer {
+fn required(rule: &str, files: &[FileSides]) -> Answer {
     let (mut looked, mut unknown) = (0, false);
-    for file in files.iter().filter(|file| super::yardstick::is_code(&file.path)) {
+    for file in files.iter().filter(|file| super::file_role::is_code(&file.path)) {
         let Some(text) = &file.after else { continue };
         match needle(rule, Language::of(&file.path)) {
             Needle::Prose => return Answer::Unchecked,
@@ -190,8 +190,9 @@ fn required(rule: &str, files: &[Looked]) -> Answer {
                     .collect();
                 // A call is written with brackets where it is used: `@app.get` also stands for
                 // `@app.get("/")`.
-                let begins =
-                    quoted(rule).iter().any(|code| code.starts_with('@') && text.contains(code.as_str()));
+                let begins = quoted_code(rule)
+                    .iter()
+                    .any(|code| code.starts_with('@') && text.contains(code.as_str()));
                 if begins || found.contains(&Some(true)) {
                     return Answer::Kept;
                 }
@@ -209,9 +210,9 @@ fn required(rule: &str, files: &[Looked]) -> Answer {
     Answer::Violated(vec![Violation { rule: rule.to_owned(), path: None, line: None, message }])
 }
 
-fn forbidden(rule: &str, files: &[Looked]) -> Answer {
+fn forbidden(rule: &str, files: &[FileSides]) -> Answer {
     let (mut violations, mut unknown) = (Vec::new(), false);
-    for file in files.iter().filter(|file| super::yardstick::is_code(&file.path)) {
+    for file in files.iter().filter(|file| super::file_role::is_code(&file.path)) {
         let Some(after) = &file.after else { continue };
         let before = file.before.as_deref().unwrap_or_default();
         let needle = needle(rule, Language::of(&file.path));
@@ -246,7 +247,7 @@ fn lines_with(text: &str, word: &str) -> Vec<(usize, String)> {
     found.map(|(at, line)| (at + 1, line.trim().to_owned())).collect()
 }
 
-fn structure(patterns: &[Pattern], text: &str) -> Vec<(usize, String)> {
+fn structure(patterns: &[CodePattern], text: &str) -> Vec<(usize, String)> {
     let places = patterns.iter().flat_map(|pattern| pattern.find(text).unwrap_or_default());
     places
         .map(|place| (place.line, text.get(place.start..place.end).unwrap_or_default().to_owned()))
@@ -270,7 +271,7 @@ fn new_places(before: &[(usize, String)], after: Vec<(usize, String)>) -> Vec<(u
 }
 
 /// Exports that the code context named and that are gone or cannot be used as before.
-fn lost_exports(spec: &Spec, files: &[Looked]) -> Vec<Violation> {
+fn lost_exports(spec: &Spec, files: &[FileSides]) -> Vec<Violation> {
     let several = spec.code_contexts.iter().flatten();
     let contexts: Vec<_> = several.chain(&spec.code_context).collect();
     let mut violations: Vec<Violation> = Vec::new();
@@ -285,7 +286,7 @@ fn lost_exports(spec: &Spec, files: &[Looked]) -> Vec<Violation> {
         let offered =
             file.after.as_deref().map(|text| exports(&context.path, text.as_bytes())).unwrap_or_default();
         for export in split(named, ',').into_iter().map(str::trim).filter(|export| !export.is_empty()) {
-            let Some(message) = lost(export, &offered, Language::of(&context.path)) else { continue };
+            let Some(message) = lost_export(export, &offered, Language::of(&context.path)) else { continue };
             let line = file.after.as_deref().and_then(|text| line_of(text, name_of(export)));
             let violation =
                 Violation { rule: export.to_owned(), path: Some(context.path.clone()), line, message };
@@ -314,7 +315,7 @@ fn name_of(export: &str) -> &str {
 }
 
 /// Why an export is lost, if it is.
-fn lost(export: &str, offered: &[String], language: Option<Language>) -> Option<String> {
+fn lost_export(export: &str, offered: &[String], language: Option<Language>) -> Option<String> {
     // A long entry was cut when the brief was written; only its name can be compared.
     let is_cut = export.ends_with('…');
     let name = name_of(export);

@@ -21,9 +21,9 @@ fn spec(required: &[&str], forbidden: &[&str], contexts: &[(&str, &str)]) -> Spe
     spec
 }
 
-fn file(path: &str, before: Option<&str>, after: Option<&str>) -> Looked {
+fn file(path: &str, before: Option<&str>, after: Option<&str>) -> FileSides {
     let text = |side: Option<&str>| side.map(|text| text.replace("\\n", "\n"));
-    Looked { path: path.to_owned(), before: text(before), after: text(after), is_gone: after.is_none() }
+    FileSides { path: path.to_owned(), before: text(before), after: text(after), is_gone: after.is_none() }
 }
 
 /// One line a case: `required` or `forbidden`, the idiom, the file, before, after, what is said: a line,
@@ -163,7 +163,7 @@ proptest::proptest! {
     ) {
         let offered = [after];
         for path in ["a.py", "a.rs", "a.go", "a.ts", "a.rb"] {
-            let _ = lost(&before, &offered, Language::of(path));
+            let _ = lost_export(&before, &offered, Language::of(path));
         }
     }
 }

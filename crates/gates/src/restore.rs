@@ -4,8 +4,8 @@
 //! alone, and so is what somebody allowed; a test inside a product file cannot be put back without the
 //! product.
 
-use super::yardstick::{Part, part};
-use ftl_code::finding::{Allowance, Brief, is_at_or_below};
+use super::file_role::{FileRole, part};
+use ftl_code::finding::{Brief, FindingAllowance, is_at_or_below};
 use ftl_git::change::Change;
 
 /// What is to be done to a checkout of the work before the final verify, each list in the order of paths.
@@ -18,7 +18,7 @@ pub struct Restore {
 }
 
 /// What the final verify needs from the base.
-pub fn restore(change: &Change, brief: &Brief, allowed: &[Allowance]) -> Restore {
+pub fn restore(change: &Change, brief: &Brief, allowed: &[FindingAllowance]) -> Restore {
     let mut needed = Restore::default();
     for file in &change.files {
         let path = file.path.as_str();
@@ -28,16 +28,20 @@ pub fn restore(change: &Change, brief: &Brief, allowed: &[Allowance]) -> Restore
             continue;
         }
         match part(path, brief) {
-            Part::Test | Part::Snapshot | Part::Fixture | Part::Ci | Part::VerifyScript => {
+            FileRole::Test
+            | FileRole::Snapshot
+            | FileRole::Fixture
+            | FileRole::Ci
+            | FileRole::VerifyScript => {
                 if file.before.is_some() {
                     needed.put_back.push(path.to_owned());
                 }
             }
-            Part::Hook | Part::Settings | Part::Targets => match file.before {
+            FileRole::Hook | FileRole::Settings | FileRole::Targets => match file.before {
                 Some(_) => needed.put_back.push(path.to_owned()),
                 None => needed.take_away.push(path.to_owned()),
             },
-            Part::Product => {}
+            FileRole::Product => {}
         }
     }
     needed
@@ -78,7 +82,7 @@ mod tests {
     #[test]
     fn what_somebody_allowed_stays() {
         let change = change_of("~tests/test_a.py");
-        let allowed = [Allowance::parse("test_removed tests/test_a.py", "Ada").unwrap()];
+        let allowed = [FindingAllowance::parse("test_removed tests/test_a.py", "Ada").unwrap()];
         assert_eq!(restore(&change, &Brief::default(), &allowed), Restore::default());
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use ftl_code::finding::{Brief, Finding, FindingKind, settled};
 use ftl_code::names::bare;
-use ftl_git::change::{Change, Content, FileChange, Kind};
+use ftl_git::change::{Change, Content, EntryKind, FileChange};
 
 /// Manifests and the lock files that tools write when a manifest changes.
 const LOCKS: [(&str, &[&str]); 8] = [
@@ -81,7 +81,7 @@ fn what_happened(change: &Change, file: &FileChange) -> String {
             None => "is gone".to_owned(),
         },
         (Some(before), Some(after)) if before.kind != after.kind => {
-            format!("was {} and is now {}", named(before.kind), named(after.kind))
+            format!("was {} and is now {}", kind_name(before.kind), kind_name(after.kind))
         }
         (Some(_), Some(_)) | (None, None) => "differs".to_owned(),
     }
@@ -89,17 +89,19 @@ fn what_happened(change: &Change, file: &FileChange) -> String {
 
 fn kind_of(content: &Content) -> String {
     match content.kind {
-        Kind::File => String::new(),
-        Kind::Executable | Kind::Link | Kind::Submodule => format!(" ({})", named(content.kind)),
+        EntryKind::File => String::new(),
+        EntryKind::Executable | EntryKind::Link | EntryKind::Submodule => {
+            format!(" ({})", kind_name(content.kind))
+        }
     }
 }
 
-fn named(kind: Kind) -> &'static str {
+fn kind_name(kind: EntryKind) -> &'static str {
     match kind {
-        Kind::File => "a file",
-        Kind::Executable => "a file that can be run",
-        Kind::Link => "a link",
-        Kind::Submodule => "a submodule",
+        EntryKind::File => "a file",
+        EntryKind::Executable => "a file that can be run",
+        EntryKind::Link => "a link",
+        EntryKind::Submodule => "a submodule",
     }
 }
 
@@ -114,7 +116,7 @@ fn renamed_to<'a>(change: &'a Change, before: &Content) -> Option<&'a str> {
 }
 
 fn link_outside(file: &FileChange) -> Option<Finding> {
-    let after = file.after.as_ref().filter(|after| after.kind == Kind::Link)?;
+    let after = file.after.as_ref().filter(|after| after.kind == EntryKind::Link)?;
     if file.before.as_ref() == Some(after) {
         return None;
     }
@@ -145,7 +147,7 @@ fn leaves(path: &str, target: &str) -> bool {
 mod tests {
     use super::*;
     use crate::integrity::tests::change_of;
-    use ftl_code::finding::told;
+    use ftl_code::finding::render_findings;
 
     /// One line a case: the delta, what differs (`+new ~changed -gone xmode lLINK>target`), the findings.
     const CASES: &str = "
@@ -180,7 +182,7 @@ mod tests {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let delta = cells[0].split_whitespace().map(str::to_owned).collect();
             let brief = Brief { delta, ..Brief::default() };
-            assert_eq!(told(&look(&change_of(cells[1]), &brief)), cells[2], "{line}");
+            assert_eq!(render_findings(&look(&change_of(cells[1]), &brief)), cells[2], "{line}");
         }
     }
 
@@ -193,7 +195,7 @@ mod tests {
             }
         }
         let brief = Brief { delta: vec!["new.py".to_owned()], ..Brief::default() };
-        let found = told(&look(&change, &brief));
+        let found = render_findings(&look(&change, &brief));
         assert_eq!(
             found,
             "old.py: outside_delta: it is gone, renamed to new.py, and the delta does not name it"

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lock::Held;
 use super::worktree::says;
-use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
+use super::{ErrorKind, GitError, IdempotencyKey, Oid, Repo, WorktreeId, ledger};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 
@@ -41,7 +41,7 @@ pub(super) struct RunRecord {
 /// A landing whose commit is made and verified, and whose ref is about to move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Intent {
-    pub(super) key: Key,
+    pub(super) key: IdempotencyKey,
     pub(super) worktree: WorktreeId,
     pub(super) commit: Oid,
     /// The tree that landed, after merging.
@@ -93,7 +93,7 @@ impl Repo {
     /// nothing has landed in it, it is made from where the person is.
     pub fn begin_after(&self, run: &RunId, earlier: &RunId) -> Result<Branch, GitError> {
         let before = match self.record(earlier) {
-            Err(error) if error.trouble == Trouble::Unknown => return self.begin(run),
+            Err(error) if error.trouble == ErrorKind::Unknown => return self.begin(run),
             before => before?,
         };
         if before.tip == before.base || self.is_delivered(&before)? {
@@ -139,7 +139,7 @@ impl Repo {
 
     fn first_record(&self, run: &RunId) -> Result<RunRecord, GitError> {
         let Some(base) = self.person_s_head()? else {
-            let error = GitError::new(Trouble::Unsuitable, "the repository has no commit yet");
+            let error = GitError::new(ErrorKind::Unsuitable, "the repository has no commit yet");
             return Err(error.hint("make a first commit: `git commit --allow-empty -m start`"));
         };
         let target = self.checked_out()?;
@@ -152,7 +152,7 @@ impl Repo {
     /// The record of a run.
     pub(super) fn record(&self, run: &RunId) -> Result<RunRecord, GitError> {
         ledger::read(&self.run_file(run))?.ok_or_else(|| {
-            GitError::new(Trouble::Unknown, format!("run {run} has no branch in this repository"))
+            GitError::new(ErrorKind::Unknown, format!("run {run} has no branch in this repository"))
         })
     }
 

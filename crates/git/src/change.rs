@@ -25,7 +25,7 @@ pub struct FileChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// What kind of thing.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// The bytes of a file, the target of a link, the name of a submodule's commit; nothing where it is
     /// larger than [`MAX_CONTENT_BYTES`].
     pub bytes: Option<Vec<u8>>,
@@ -36,7 +36,7 @@ pub const MAX_CONTENT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The kinds of things that git keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A file.
     File,
     /// A file that can be run.

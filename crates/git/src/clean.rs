@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::branch::RunRecord;
 use super::runner::Input;
-use super::{GitError, Kept, Oid, Repo, WorktreeId, ledger};
+use super::{GitError, KeptWork, Oid, Repo, WorktreeId, ledger};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
 
@@ -37,7 +37,7 @@ pub struct Cleaning<'a> {
 
 /// Something that can go, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leftover {
+pub struct Removable {
     /// The branch, the kept work or the worktree, as people name it.
     pub name: String,
     /// Why nobody needs it.
@@ -50,11 +50,11 @@ pub struct Leftover {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Branches of runs that have ended.
-    pub branches: Vec<Leftover>,
+    pub branches: Vec<Removable>,
     /// Refs with work that was kept when a worktree was closed.
-    pub kept: Vec<Leftover>,
+    pub kept: Vec<Removable>,
     /// Worktrees of runs that have ended.
-    pub worktrees: Vec<Leftover>,
+    pub worktrees: Vec<Removable>,
     /// How many bytes the kept work has that is not part of a commit of yours.
     pub bytes: u64,
     /// Refs of what was cleaned so long ago that it cannot be taken back any more.
@@ -80,17 +80,17 @@ impl Repo {
     /// What can go. Nothing is changed.
     pub fn leftovers(&self, cleaning: &Cleaning<'_>) -> Result<Leftovers, GitError> {
         let mut found = Leftovers { branches: self.idle_branches(cleaning)?, ..Leftovers::default() };
-        for kept in self.kept()? {
+        for kept in self.list_kept()? {
             let Some(why) = self.why_needless(&kept, cleaning)? else { continue };
             found.bytes += self.extent(&kept)?.map_or(0, |extent| extent.bytes);
             let (name, reference) = (kept.label(), Some((kept.name.clone(), kept.commit.clone())));
-            found.kept.push(Leftover { name, why, reference });
+            found.kept.push(Removable { name, why, reference });
         }
         for name in folder::names(&self.place.worktrees()).unwrap_or_default() {
             let id: Option<WorktreeId> = name.to_str().and_then(|name| name.parse().ok());
             if let Some(id) = id.filter(|id| run_of(id).is_some_and(|run| (cleaning.has_ended)(&run))) {
                 let name = id.to_string();
-                found.worktrees.push(Leftover { name, why: ENDED, reference: None });
+                found.worktrees.push(Removable { name, why: ENDED, reference: None });
             }
         }
         for (name, oid) in self.named_below(CLEANED)? {
@@ -143,7 +143,7 @@ impl Repo {
     }
 
     /// Branches of runs that have ended, whose work the person has, or on which nothing has landed.
-    fn idle_branches(&self, cleaning: &Cleaning<'_>) -> Result<Vec<Leftover>, GitError> {
+    fn idle_branches(&self, cleaning: &Cleaning<'_>) -> Result<Vec<Removable>, GitError> {
         let format = "--format=%(objectname) %(refname) %(worktreepath)";
         let out = self.ask(["for-each-ref", format, "refs/heads/ftl/"])?.ok()?;
         let text = String::from_utf8_lossy(&out).into_owned();
@@ -169,13 +169,17 @@ impl Repo {
                 () => continue,
             };
             let reference = Some((name.to_owned(), record.tip));
-            found.push(Leftover { name: format!("ftl/{run}"), why, reference });
+            found.push(Removable { name: format!("ftl/{run}"), why, reference });
         }
         Ok(found)
     }
 
     /// Why nobody needs kept work any more.
-    fn why_needless(&self, kept: &Kept, cleaning: &Cleaning<'_>) -> Result<Option<&'static str>, GitError> {
+    fn why_needless(
+        &self,
+        kept: &KeptWork,
+        cleaning: &Cleaning<'_>,
+    ) -> Result<Option<&'static str>, GitError> {
         let Some(run) = run_of(&kept.id).filter(|run| (cleaning.has_ended)(run)) else { return Ok(None) };
         let is_task = kept.id.instance().is_some_and(|(of, _)| of == run.as_str());
         if is_task && kept.why == LANDED {

@@ -4,8 +4,8 @@
 //! works is looked at through an index of our own, so that nobody notices.
 
 use super::error::unreadable;
-use super::look::zeroed;
 use super::patch::MAX_MADE_BYTES;
+use super::probe::zeroed;
 use super::{GitError, Oid, Repo, WorktreeId, ledger, worktree::WorktreeRecord};
 
 /// Words of every comparison.

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{OFlags, syncfs};
 
 use super::error::At as _;
-use super::{GitError, Identity, Repo, Trouble};
+use super::{ErrorKind, GitError, Identity, Repo};
 
 /// A moment by the clock that the disk stamps files with: seconds and nanoseconds.
 pub(super) type Moment = (i64, i64);
@@ -52,7 +52,7 @@ impl Repo {
         *state = if done.is_ok() { State::Until(now) } else { State::Failed };
         done.map_err(|error| {
             let message = format!("what was done could not be put on the disk: {error}");
-            GitError::new(Trouble::Machine, message)
+            GitError::new(ErrorKind::Machine, message)
                 .hint("see to the disk, then run `ftl resume` with the run's name")
         })
     }

@@ -12,7 +12,7 @@ pub(super) const MODE_SUBMODULE: u32 = 0o160_000;
 
 /// What is in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct WorktreeEntry {
     /// The tree of everything in the folder that git does not ignore.
     pub tree: Oid,
     /// What is left out of it, as bytes of paths: repositories inside, pipes, sockets, devices, and names

@@ -4,16 +4,16 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use ftl_core::machine::Cause;
+use ftl_core::machine::MachineCause;
 use ftl_core::run::{Failure, FailureKind};
 
-use ftl_folder::Refusal;
+use ftl_folder::FolderRefusal;
 
 /// Why something could not be done with a repository, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitError {
     /// What kind of trouble, for whoever must go on differently.
-    pub trouble: Trouble,
+    pub trouble: ErrorKind,
     /// What went wrong, in one sentence.
     pub message: String,
     /// What to do about it.
@@ -22,7 +22,7 @@ pub struct GitError {
 
 /// The kinds of error that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ErrorKind {
     /// There is no repository here.
     NoRepository,
     /// The repository is of a kind, or in a state, that cannot be worked with.
@@ -55,38 +55,38 @@ pub enum Trouble {
 
 impl GitError {
     /// A trouble with its sentence.
-    pub fn new(trouble: Trouble, message: impl Into<String>) -> GitError {
+    pub fn new(trouble: ErrorKind, message: impl Into<String>) -> GitError {
         GitError { trouble, message: message.into(), hint: None }
     }
 
     /// What a system call did not do.
     pub(super) fn of_io(message: impl Into<String>, error: &io::Error) -> GitError {
-        GitError::judged(Trouble::Disk, cause_of_start(error), message)
+        GitError::judged(ErrorKind::Disk, cause_of_start(error), message)
     }
 
     /// A git that could not be started in a folder: one of ours that is gone says nothing about the work.
     pub(super) fn of_start(message: impl Into<String>, folder: &Path, error: &io::Error) -> GitError {
         let is_gone = error.kind() == io::ErrorKind::NotFound && is_state(folder);
-        let cause = cause_of_start(error).or_else(|| is_gone.then_some(Cause::Repository));
-        GitError::judged(Trouble::Disk, cause, message)
+        let cause = cause_of_start(error).or_else(|| is_gone.then_some(MachineCause::Repository));
+        GitError::judged(ErrorKind::Disk, cause, message)
     }
 
     /// What git did not do, by what it said.
     pub(super) fn of_git(message: impl Into<String>, said: &str) -> GitError {
-        match Cause::of_git(said).or_else(|| lacks_state(said).then_some(Cause::Repository)) {
-            None | Some(Cause::Repository) if says_missing(said) => GitError::missing(message),
-            cause => GitError::judged(Trouble::Git, cause, message),
+        match MachineCause::of_git(said).or_else(|| lacks_state(said).then_some(MachineCause::Repository)) {
+            None | Some(MachineCause::Repository) if says_missing(said) => GitError::missing(message),
+            cause => GitError::judged(ErrorKind::Git, cause, message),
         }
     }
 
     /// An object of the repository that must be there and is not.
     pub(super) fn missing(message: impl Into<String>) -> GitError {
-        GitError::new(Trouble::Missing, message).hint(Cause::Repository.hint())
+        GitError::new(ErrorKind::Missing, message).hint(MachineCause::Repository.hint())
     }
 
-    fn judged(trouble: Trouble, cause: Option<Cause>, message: impl Into<String>) -> GitError {
+    fn judged(trouble: ErrorKind, cause: Option<MachineCause>, message: impl Into<String>) -> GitError {
         match cause {
-            Some(cause) => GitError::new(Trouble::Machine, message).hint(cause.hint()),
+            Some(cause) => GitError::new(ErrorKind::Machine, message).hint(cause.hint()),
             None => GitError::new(trouble, message),
         }
     }
@@ -94,7 +94,7 @@ impl GitError {
     /// The same with something to do about it.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> GitError {
-        if self.trouble == Trouble::Machine && self.hint.is_some() {
+        if self.trouble == ErrorKind::Machine && self.hint.is_some() {
             // What mends the machine comes before whatever else could be done.
             return self;
         }
@@ -130,20 +130,20 @@ impl<T> At<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T, GitError> {
         self.map_err(|error| {
             let message = format!("`{}`: {error}", path.display());
-            if let Some(refusal) = Refusal::of(&error) {
-                let trouble = if is_state(path) { Trouble::Machine } else { Trouble::Disk };
+            if let Some(refusal) = FolderRefusal::of(&error) {
+                let trouble = if is_state(path) { ErrorKind::Machine } else { ErrorKind::Disk };
                 return GitError::new(trouble, message).hint(refusal.hint());
             }
-            let cause = Cause::of_error(error.raw_os_error(), &error.to_string())
-                .or_else(|| is_state(path).then_some(Cause::Repository));
-            GitError::judged(Trouble::Disk, cause, message)
+            let cause = MachineCause::of_error(error.raw_os_error(), &error.to_string())
+                .or_else(|| is_state(path).then_some(MachineCause::Repository));
+            GitError::judged(ErrorKind::Disk, cause, message)
         })
     }
 }
 
 /// What an error of a system call says about the machine, starts of processes included.
-fn cause_of_start(error: &io::Error) -> Option<Cause> {
-    Cause::of_start_error(error.raw_os_error(), &error.to_string())
+fn cause_of_start(error: &io::Error) -> Option<MachineCause> {
+    MachineCause::of_start_error(error.raw_os_error(), &error.to_string())
 }
 
 /// Whether git says that it misses a file or folder that git or we keep about a repository.
@@ -166,18 +166,18 @@ impl From<GitError> for Failure {
     /// What git did not do, as a failure of an action.
     fn from(error: GitError) -> Failure {
         let kind = match error.trouble {
-            Trouble::Stale => FailureKind::Stale,
-            Trouble::BadName | Trouble::TooMuch => FailureKind::Failed,
-            Trouble::TimedOut => FailureKind::Timeout,
-            Trouble::NoRepository
-            | Trouble::Unsuitable
-            | Trouble::Cancelled
-            | Trouble::Unreachable
-            | Trouble::Git
-            | Trouble::Disk => FailureKind::CouldNotRun,
+            ErrorKind::Stale => FailureKind::Stale,
+            ErrorKind::BadName | ErrorKind::TooMuch => FailureKind::Failed,
+            ErrorKind::TimedOut => FailureKind::Timeout,
+            ErrorKind::NoRepository
+            | ErrorKind::Unsuitable
+            | ErrorKind::Cancelled
+            | ErrorKind::Unreachable
+            | ErrorKind::Git
+            | ErrorKind::Disk => FailureKind::CouldNotRun,
             // There was a repository, with the run's branch and its worktrees, when the run began.
-            Trouble::Machine | Trouble::Missing | Trouble::Replaced | Trouble::Unknown => {
-                return Cause::Repository.failure(error.to_string());
+            ErrorKind::Machine | ErrorKind::Missing | ErrorKind::Replaced | ErrorKind::Unknown => {
+                return MachineCause::Repository.failure(error.to_string());
             }
         };
         Failure::new(kind, error.to_string())
@@ -208,7 +208,7 @@ pub(super) fn says_missing(said: &str) -> bool {
 /// What git said that is no answer to what it was asked.
 pub(super) fn unreadable(bytes: &[u8]) -> GitError {
     let shown: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
-    GitError::new(Trouble::Git, format!("git said what cannot be understood: {shown:?}"))
+    GitError::new(ErrorKind::Git, format!("git said what cannot be understood: {shown:?}"))
 }
 
 #[cfg(test)]
@@ -224,26 +224,26 @@ mod tests {
             assert!(!is_state(Path::new(path)), "{path}");
         }
         let gone = |path: &str| Err::<(), _>(io::Error::from(io::ErrorKind::NotFound)).at(Path::new(path));
-        assert_eq!(gone("/r/.ftl/store/git/moment").unwrap_err().trouble, Trouble::Machine);
-        assert_eq!(gone("/r/.ftl/worktrees/x/a.py").unwrap_err().trouble, Trouble::Disk);
+        assert_eq!(gone("/r/.ftl/store/git/moment").unwrap_err().trouble, ErrorKind::Machine);
+        assert_eq!(gone("/r/.ftl/worktrees/x/a.py").unwrap_err().trouble, ErrorKind::Disk);
     }
 
     #[test]
     fn the_machine_is_told_from_the_disk_and_from_git() {
         let full = io::Error::from(rustix::io::Errno::NOSPC);
         let error = GitError::from(full);
-        assert_eq!(error.trouble, Trouble::Machine);
+        assert_eq!(error.trouble, ErrorKind::Machine);
         assert!(error.hint.is_some_and(|hint| hint.contains("make room")));
-        assert_eq!(GitError::from(io::Error::from(rustix::io::Errno::ACCESS)).trouble, Trouble::Disk);
-        assert_eq!(GitError::of_git("x", "error: invalid object 12").trouble, Trouble::Missing);
-        assert_eq!(GitError::of_git("x", "CONFLICT (content)").trouble, Trouble::Git);
+        assert_eq!(GitError::from(io::Error::from(rustix::io::Errno::ACCESS)).trouble, ErrorKind::Disk);
+        assert_eq!(GitError::of_git("x", "error: invalid object 12").trouble, ErrorKind::Missing);
+        assert_eq!(GitError::of_git("x", "CONFLICT (content)").trouble, ErrorKind::Git);
         let lock = |path: &str| format!("fatal: Unable to create '{path}': No such file or directory");
         let trouble = |path: &str| GitError::of_git("x", &lock(path)).trouble;
-        assert_eq!(trouble("/r/.ftl/store/git/index/a-0.lock"), Trouble::Machine);
-        assert_eq!(trouble("/r/.ftl/worktrees/a-0/x"), Trouble::Git);
+        assert_eq!(trouble("/r/.ftl/store/git/index/a-0.lock"), ErrorKind::Machine);
+        assert_eq!(trouble("/r/.ftl/worktrees/a-0/x"), ErrorKind::Git);
         let gone = io::Error::from(io::ErrorKind::NotFound);
         let start = |folder: &str| GitError::of_start("x", Path::new(folder), &gone).trouble;
-        assert_eq!(start("/r/.ftl/store/git/chamber"), Trouble::Machine);
-        assert_eq!(start("/r/.ftl/worktrees/a-0"), Trouble::Disk);
+        assert_eq!(start("/r/.ftl/store/git/chamber"), ErrorKind::Machine);
+        assert_eq!(start("/r/.ftl/worktrees/a-0"), ErrorKind::Disk);
     }
 }

@@ -13,7 +13,7 @@ use super::error::At as _;
 use super::runner::Input;
 pub use super::stale::LockFile;
 use super::worktree::WorktreeRecord;
-use super::{GitError, Landed, Oid, Repo, Trouble, again, land, ledger};
+use super::{ErrorKind, GitError, Landed, Oid, Repo, land, ledger, recovery};
 use ftl_folder as folder;
 
 /// The most names that are looked for.
@@ -121,7 +121,7 @@ impl Repo {
         for file in files(&self.chamber.home().join("worktrees"))? {
             let Some(record) = ledger::read::<WorktreeRecord>(&file)? else { continue };
             let by = Namer::Worktree(record.id.to_string());
-            let stood = again::tree_in(&self.stood_file(&record.id))?;
+            let stood = recovery::tree_in(&self.stood_file(&record.id))?;
             let all = [Some(record.base), record.conflict, stood].into_iter().flatten();
             names.extend(all.map(|oid| (by.clone(), oid)));
         }
@@ -153,7 +153,7 @@ impl Repo {
             self.give_all_objects()?;
         }
         match first {
-            Some(error) if error.trouble != Trouble::Missing => Err(error),
+            Some(error) if error.trouble != ErrorKind::Missing => Err(error),
             error => Ok(error.map(|error| MissingObject {
                 by: Namer::Ref(String::from("refs/ftl")),
                 what: error.message,

@@ -9,21 +9,21 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use ftl_folder::{Folder, Spot};
+use ftl_folder::{Folder, NameIn};
 
 /// The calls that move files. Another one than [`LocalFileSystem`] is for tests.
 pub trait FileSystem: Send + Sync {
     /// Has two names change places.
-    fn exchange(&self, one: &Spot, other: &Spot) -> io::Result<()>;
+    fn exchange(&self, one: &NameIn, other: &NameIn) -> io::Result<()>;
 
     /// Gives a file another name, if nothing has that name.
-    fn rename_new(&self, from: &Spot, to: &Spot) -> io::Result<()>;
+    fn rename_new(&self, from: &NameIn, to: &NameIn) -> io::Result<()>;
 
     /// Gives a file a second name, if nothing has that name.
-    fn link(&self, from: &Spot, to: &Spot) -> io::Result<()>;
+    fn link(&self, from: &NameIn, to: &NameIn) -> io::Result<()>;
 
     /// Gives a file another name, whatever has it.
-    fn rename(&self, from: &Spot, to: &Spot) -> io::Result<()>;
+    fn rename(&self, from: &NameIn, to: &NameIn) -> io::Result<()>;
 }
 
 /// The file systems of this machine.
@@ -31,19 +31,19 @@ pub trait FileSystem: Send + Sync {
 pub struct LocalFileSystem;
 
 impl FileSystem for LocalFileSystem {
-    fn exchange(&self, one: &Spot, other: &Spot) -> io::Result<()> {
+    fn exchange(&self, one: &NameIn, other: &NameIn) -> io::Result<()> {
         one.exchange(other)
     }
 
-    fn rename_new(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn rename_new(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         from.rename_new(to)
     }
 
-    fn link(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn link(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         from.link(to)
     }
 
-    fn rename(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn rename(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         from.rename(to)
     }
 }
@@ -72,7 +72,7 @@ impl Ability {
     pub(super) fn of(system: &dyn FileSystem, folder: &Folder) -> io::Result<Option<Ability>> {
         let (one, two) = (&folder.spot("one")?, &folder.spot("two")?);
         let (three, four) = (&folder.spot("three")?, &folder.spot("four")?);
-        let inode = |spot: &Spot| spot.metadata().map(|found| found.ino()).ok();
+        let inode = |spot: &NameIn| spot.metadata().map(|found| found.ino()).ok();
         one.create(0o666)?;
         two.create(0o666)?;
         let before = (inode(one), inode(two));
@@ -94,7 +94,7 @@ impl Ability {
     }
 
     /// Puts a file where nothing is.
-    pub(super) fn place(self, system: &dyn FileSystem, from: &Spot, to: &Spot) -> io::Result<()> {
+    pub(super) fn place(self, system: &dyn FileSystem, from: &NameIn, to: &NameIn) -> io::Result<()> {
         match self.placing {
             Placing::Rename => system.rename_new(from, to),
             Placing::Link => {
@@ -153,7 +153,7 @@ mod tests {
         for placing in [Placing::Rename, Placing::Link] {
             let able = Ability { placing, ..able };
             let at = |name: &str| folder.path().join(format!("{placing:?}-{name}"));
-            let spot = |name: &str| Spot::at(&at(name)).unwrap();
+            let spot = |name: &str| NameIn::at(&at(name)).unwrap();
             fs::write(at("file"), "bytes").unwrap();
             std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
             able.place(&LocalFileSystem, &spot("file"), &spot("file 2")).unwrap();

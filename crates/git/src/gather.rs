@@ -16,8 +16,8 @@ use super::entry::{MODE_SUBMODULE, MODE_TREE};
 use super::error::At as _;
 use super::runner::Input;
 use super::tree::Entry;
-use super::{GitError, Oid, Repo, Trouble};
-use ftl_folder::{self as folder, Spot, Use};
+use super::{ErrorKind, GitError, Oid, Repo};
+use ftl_folder::{self as folder, NameIn, OpenMode};
 
 /// How often something is made again whose objects go while they are gathered.
 const MAX_MADE: usize = 4;
@@ -33,7 +33,7 @@ impl Repo {
         for _ in 1..MAX_MADE {
             let made = make()?;
             match self.gather_change(bases, made.as_ref()) {
-                Err(error) if error.trouble == Trouble::Missing => {}
+                Err(error) if error.trouble == ErrorKind::Missing => {}
                 gathered => return gathered.map(|()| made),
             }
         }
@@ -84,7 +84,7 @@ impl Repo {
     fn gather_packed(&self, names: &[&str]) -> Result<(), GitError> {
         self.runner.step("gather packed objects")?;
         let asked: Vec<String> = names.iter().map(ToString::to_string).collect();
-        for (info, name) in self.known(&asked)?.into_iter().zip(names) {
+        for (info, name) in self.object_infos(&asked)?.into_iter().zip(names) {
             info.ok_or_else(|| GitError::missing(format!("object {name} is not in the repository")))?;
         }
         let packs = self.chamber.objects().join("pack");
@@ -115,9 +115,9 @@ fn take_one(there: &Path, here: &Path) -> io::Result<bool> {
         Ok(_) | Err(_) => return Ok(false),
     }
     here.parent().map_or(Ok(()), folder::make)?;
-    let linked = folder::open(there, Use::Read)
+    let linked = folder::open(there, OpenMode::Read)
         .and_then(|open| open.set_modified(SystemTime::now()))
-        .and_then(|()| Spot::at(there)?.link(&Spot::at(here)?));
+        .and_then(|()| NameIn::at(there)?.link(&NameIn::at(here)?));
     match linked {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
@@ -128,12 +128,12 @@ fn take_one(there: &Path, here: &Path) -> io::Result<bool> {
 }
 
 fn copy_one(there: &Path, here: &Path) -> io::Result<bool> {
-    let mut from = match folder::open(there, Use::Read) {
+    let mut from = match folder::open(there, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         open => open?,
     };
     let beside = here.with_file_name(format!("tmp_obj_{:016x}", ftl_folder::id::random()?));
-    let copied = folder::open_as(&beside, Use::New, 0o444).and_then(|mut new| {
+    let copied = folder::open_as(&beside, OpenMode::New, 0o444).and_then(|mut new| {
         io::copy(&mut from, &mut new)?;
         new.sync_all()?;
         folder::rename(&beside, here)

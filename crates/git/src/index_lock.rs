@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::error::At as _;
 use super::{GitError, Identity, Repo};
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// How often the lock on the index is tried; whoever looks at the status has it for a moment.
 const LOCK_TRIES: usize = 40;
@@ -41,7 +41,7 @@ impl IndexLock {
             }
             folder::remove(&own).at(&own)?;
         }
-        let file = folder::open_as(&own, Use::New, 0o666).at(&own)?;
+        let file = folder::open_as(&own, OpenMode::New, 0o666).at(&own)?;
         let (from, to) = (repo.spot(&own).at(&own)?, repo.spot(&lock).at(&lock)?);
         for _ in 0..LOCK_TRIES {
             match from.link(&to) {
@@ -76,7 +76,7 @@ impl IndexLock {
     fn fill(&self, index: &Path, mode: fs::Permissions) -> io::Result<()> {
         let mut new = &self.file;
         new.set_len(0)?;
-        io::copy(&mut folder::open(index, Use::Read)?, &mut new)?;
+        io::copy(&mut folder::open(index, OpenMode::Read)?, &mut new)?;
         new.set_permissions(mode)?;
         new.sync_all()
     }

@@ -13,12 +13,12 @@ use super::branch::RunRecord;
 use super::commit::{Making, message};
 use super::error::At as _;
 use super::lock::Held;
-use super::look::{self, below, zeroed};
-use super::odd::{Odds, let_read};
+use super::probe::{self, below, zeroed};
 use super::runner::Input;
 use super::tree::{Survey, is_doubtful, unlock};
+use super::unstorable::{Odds, let_read};
 use super::worktree::{MAX_COPIED_BYTES, WorktreeRecord, points_to, remove_whole, says};
-use super::{GitError, Oid, Repo, Trouble, WorktreeId, ledger};
+use super::{ErrorKind, GitError, Oid, Repo, WorktreeId, ledger};
 
 /// The most kept refs of one worktree.
 pub const MAX_KEPT_REFS: usize = 10_000;
@@ -31,7 +31,7 @@ const MAX_FOLDERS_ASKED: usize = 1000;
 
 /// Work that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptWork {
     /// The worktree it was in; for a branch that somebody moved, the run with `-branch`.
     pub id: WorktreeId,
     /// Which of that worktree's, beginning with 1.
@@ -78,7 +78,7 @@ impl Repo {
 
     /// A tree of everything in a folder. As another user than root, a file may be unreadable for its own owner.
     fn readable_tree(&self, record: &WorktreeRecord, folder: &Path) -> Result<(Oid, Vec<Vec<u8>>), GitError> {
-        let is_other = |error: &GitError| !matches!(error.trouble, Trouble::Missing | Trouble::TooMuch);
+        let is_other = |error: &GitError| !matches!(error.trouble, ErrorKind::Missing | ErrorKind::TooMuch);
         match self.whole_tree(record, folder) {
             Err(error) if is_other(&error) && !rustix::process::geteuid().is_root() => {
                 let_read(folder)?;
@@ -168,7 +168,7 @@ impl Repo {
         let number = last.map_or(1, |last| last.number + 1);
         if number > MAX_KEPT_REFS as u64 {
             let message = format!("worktree {id} was kept {MAX_KEPT_REFS} times already");
-            return Err(GitError::new(Trouble::TooMuch, message));
+            return Err(GitError::new(ErrorKind::TooMuch, message));
         }
         let commit = self.commit(making)?;
         let name = format!("refs/ftl/kept/{id}/{number}");
@@ -259,10 +259,10 @@ impl Repo {
         if self.settings.copied.is_empty() {
             return Ok(Vec::new());
         }
-        let mut found = self.listed(index, folder)?;
+        let mut found = self.list_ignored(index, folder)?;
         let same = |path: &[u8]| {
             let (here, there) = (below(folder, path), below(&self.top, path));
-            let read = |path: &Path| look::read_file(path, MAX_COPIED_BYTES);
+            let read = |path: &Path| probe::read_file(path, MAX_COPIED_BYTES);
             matches!((read(&here), read(&there)), (Ok(one), Ok(other)) if one == other)
         };
         found.retain(|path| !same(path));
@@ -286,7 +286,7 @@ impl Repo {
             // A folder is shown as ignored also where only each file in it is.
             let asked = if folders.len() > MAX_FOLDERS_ASKED { &[] } else { &folders[..] };
             let call = self.inside(index, folder).words(["--literal-pathspecs"]).words(words).words(["--"]);
-            let inside = self.run(call.words(asked.iter().map(|path| look::path(path))))?.ok()?;
+            let inside = self.run(call.words(asked.iter().map(|path| probe::path(path))))?.ok()?;
             files.extend(self.not_ignored(&rules, &inside)?);
         }
         remove_whole(&rules)?;
@@ -351,7 +351,7 @@ impl Repo {
             return Ok(Vec::new());
         }
         let names: Vec<String> = named.iter().map(ToString::to_string).collect();
-        let found = self.known(&names)?.into_iter().flatten().filter(|info| info.kind == "commit");
+        let found = self.object_infos(&names)?.into_iter().flatten().filter(|info| info.kind == "commit");
         let mut ask: String = found.map(|info| format!("{}\n", info.oid)).collect();
         if ask.is_empty() {
             return Ok(Vec::new());
@@ -383,10 +383,12 @@ impl Repo {
         let length = ftl_folder::metadata(&log).ok().filter(Metadata::is_file).map(|found| found.len());
         if length.is_some_and(|length| length > MAX_REFLOG_BYTES) {
             let message = format!("`{}` is larger than {MAX_REFLOG_BYTES} bytes", log.display());
-            return Err(GitError::new(Trouble::TooMuch, message).hint("see with `git reflog` what it holds"));
+            return Err(
+                GitError::new(ErrorKind::TooMuch, message).hint("see with `git reflog` what it holds")
+            );
         }
         if length.is_some() {
-            let text = look::read_file(&log, MAX_REFLOG_BYTES).at(&log)?;
+            let text = probe::read_file(&log, MAX_REFLOG_BYTES).at(&log)?;
             let lines = text.split(|byte| *byte == b'\n');
             let words = lines.flat_map(|line| line.split(|byte| *byte == b' ').take(2));
             named.extend(words.flat_map(Oid::read));
@@ -396,7 +398,7 @@ impl Repo {
     }
 
     /// What is kept of one worktree, the oldest first.
-    pub(super) fn kept_of(&self, id: &WorktreeId) -> Result<Vec<Kept>, GitError> {
+    pub(super) fn kept_of(&self, id: &WorktreeId) -> Result<Vec<KeptWork>, GitError> {
         self.kept_under(&format!("refs/ftl/kept/{id}/"))
     }
 

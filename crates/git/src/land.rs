@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{Intent, RunRecord};
 use super::commit::{Making, message};
-use super::entry::Standing;
+use super::entry::WorktreeEntry;
 use super::error::At as _;
 use super::lock::Held;
-use super::look::{Seen, below, look};
 use super::merge::Merge;
-use super::odd::Odds;
+use super::probe::{Seen, below, look};
 use super::tree::{Differing, unlock};
+use super::unstorable::Odds;
 use super::worktree::WorktreeRecord;
-use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
+use super::{ErrorKind, GitError, IdempotencyKey, Oid, Repo, WorktreeId, ledger};
 use crate::change::MAX_CONTENT_BYTES;
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
@@ -34,7 +34,7 @@ pub struct Landing<'a> {
     /// The worktree whose work lands.
     pub worktree: &'a WorktreeId,
     /// The key under which the same landing comes again.
-    pub key: &'a Key,
+    pub key: &'a IdempotencyKey,
     /// The tree that was verified; another one is stale. None takes what is there now.
     pub tree: Option<&'a Oid>,
     /// What the commit says.
@@ -45,7 +45,7 @@ pub struct Landing<'a> {
 
 /// What is looked at before it lands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedTree {
     /// A clean checkout of it, in which anything may be run.
     pub path: PathBuf,
     /// The merged tree, as it would be on the branch.
@@ -143,15 +143,15 @@ impl Repo {
         &self,
         landing: &Landing<'_>,
         cancel: &Cancel,
-        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
     ) -> Result<Landed, GitError> {
         if landing.message.len() > MAX_MESSAGE_BYTES {
             let message = format!("the message of a commit has more than {MAX_MESSAGE_BYTES} bytes");
-            return Err(GitError::new(Trouble::TooMuch, message));
+            return Err(GitError::new(ErrorKind::TooMuch, message));
         }
         let run = match ledger::read::<WorktreeRecord>(&self.worktree_file(landing.worktree))? {
             Some(record) => record.run,
-            None => return Err(self.worktree_record(landing.worktree).err().unwrap_or_else(lost)),
+            None => return Err(self.worktree_record(landing.worktree).err().unwrap_or_else(lost_tree)),
         };
         let held = self.hold(run.as_str(), cancel)?;
         self.reading_again(landing.worktree, &mut || self.land_held(landing, &run, &held, verify))
@@ -163,7 +163,7 @@ impl Repo {
         landing: &Landing<'_>,
         run: &RunId,
         held: &Held,
-        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
     ) -> Result<Landed, GitError> {
         let record = self.put_right(self.record(run)?, held)?;
         match ledger::read::<Outcome>(&self.landed_file(run, landing.key))? {
@@ -179,7 +179,7 @@ impl Repo {
                 given.short(),
                 standing.tree.short()
             );
-            return Err(GitError::new(Trouble::Stale, message).hint("verify what is there now"));
+            return Err(GitError::new(ErrorKind::Stale, message).hint("verify what is there now"));
         }
         if let Some(why) = self.unfit(&worktree, &standing)? {
             return Ok(Landed::Failed { summary: why });
@@ -200,7 +200,7 @@ impl Repo {
     }
 
     /// Why a tree cannot land whatever it is merged with.
-    fn unfit(&self, worktree: &WorktreeRecord, standing: &Standing) -> Result<Option<String>, GitError> {
+    fn unfit(&self, worktree: &WorktreeRecord, standing: &WorktreeEntry) -> Result<Option<String>, GitError> {
         let changes = self.differing(&worktree.base, &standing.tree)?;
         if changes.is_empty() {
             return Ok(Some(String::from("nothing was changed")));
@@ -250,7 +250,7 @@ impl Repo {
         landing: &Landing<'_>,
         made: Made,
         held: &Held,
-        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
     ) -> Result<Landed, GitError> {
         let Made { mut record, worktree, tree, work } = made;
         let files = self.differing(&record.tip, &tree)?.len() as u64;
@@ -310,12 +310,12 @@ impl Repo {
         &self,
         record: &RunRecord,
         looking: Looking<'_>,
-        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
     ) -> Result<Checked, GitError> {
         let scratch = WorktreeId::scratch(&record.run);
         self.drop_scratch(&scratch)?;
         self.make(&scratch, looking.commit)?;
-        let merged = Merged {
+        let merged = MergedTree {
             path: self.path_of(&scratch),
             tree: looking.tree.clone(),
             commit: looking.commit.clone(),
@@ -325,7 +325,7 @@ impl Repo {
         let checked = verify(&merged);
         self.drop_scratch(&scratch)?;
         checked.map_err(|why| {
-            GitError::new(Trouble::Unsuitable, format!("what would land could not be verified: {why}"))
+            GitError::new(ErrorKind::Unsuitable, format!("what would land could not be verified: {why}"))
         })
     }
 
@@ -468,6 +468,6 @@ pub(super) fn past_in(file: &Path) -> Result<Option<Past>, GitError> {
     }))
 }
 
-fn lost() -> GitError {
-    GitError::new(Trouble::Unknown, "there is no such worktree")
+fn lost_tree() -> GitError {
+    GitError::new(ErrorKind::Unknown, "there is no such worktree")
 }

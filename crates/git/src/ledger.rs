@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::At as _;
-use super::{GitError, Key, Repo, Trouble, WorktreeId};
+use super::{ErrorKind, GitError, IdempotencyKey, Repo, WorktreeId};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
-use ftl_folder::place::Beside;
+use ftl_folder::state_folder::Beside;
 
 /// The largest file that is read.
 const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;
@@ -31,7 +31,7 @@ impl Repo {
     }
 
     /// What a landing came to.
-    pub(super) fn landed_file(&self, run: &RunId, key: &Key) -> PathBuf {
+    pub(super) fn landed_file(&self, run: &RunId, key: &IdempotencyKey) -> PathBuf {
         self.run_folder(run).join("landed").join(format!("{key}.json"))
     }
 
@@ -85,13 +85,13 @@ pub(super) fn read<T: DeserializeOwned>(file: &Path) -> Result<Option<T>, GitErr
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             let message = format!("`{}` is larger than {MAX_LEDGER_BYTES} bytes", file.display());
-            return Err(GitError::new(Trouble::TooMuch, message));
+            return Err(GitError::new(ErrorKind::TooMuch, message));
         }
         text => text.at(file)?,
     };
     let read = serde_json::from_slice(&text);
     read.map(Some).map_err(|error| {
         let message = format!("`{}` cannot be read: {error}", file.display());
-        GitError::new(Trouble::Machine, message).hint("bring the file back from a copy, or remove the run")
+        GitError::new(ErrorKind::Machine, message).hint("bring the file back from a copy, or remove the run")
     })
 }

@@ -34,10 +34,10 @@
 //! | `transfer`, `new_files`, `retain` | the files of the person's checkout, all or none; what goes in; what came out, for an hour |
 //! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
-mod again;
+mod batch_process;
 mod branch;
-mod chamber;
 pub mod change;
+mod checkout;
 mod clean;
 mod commit;
 mod compare;
@@ -48,24 +48,23 @@ mod error;
 mod examine;
 mod filesystem;
 mod gather;
-mod glance;
 mod index_lock;
 mod keep;
 mod land;
-mod lay;
 mod ledger;
 mod lock;
-mod look;
 mod lost;
 mod merge;
 mod movable;
 mod names;
 mod new_files;
 mod objects;
-mod odd;
 pub mod patch;
-mod person;
+mod person_checkout;
+mod private_dir;
+mod probe;
 mod reader;
+mod recovery;
 mod refs;
 mod remote;
 mod retain;
@@ -74,11 +73,12 @@ mod runner;
 mod salvage;
 mod spots;
 mod stale;
-mod staying;
-mod told;
+mod stat_cache;
 mod transfer;
 mod tree;
 mod undo;
+mod unstorable;
+mod user_config;
 mod worktree;
 
 use std::collections::BTreeMap;
@@ -90,40 +90,40 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use branch::Branch;
-pub use clean::{Cleaning, LANDED, Leftover, Leftovers, UNDO_SECONDS};
+pub use clean::{Cleaning, LANDED, Leftovers, Removable, UNDO_SECONDS};
 pub use commit::Person;
 pub use compare::FileLines;
 pub use deliver::Delivering;
-pub use entry::Standing;
-pub use error::{GitError, Trouble};
+pub use entry::WorktreeEntry;
+pub use error::{ErrorKind, GitError};
 pub use examine::{Examined, LockFile, MAX_NAMED_OBJECTS, MissingObject, Namer};
 pub use filesystem::{FileSystem, LocalFileSystem};
-pub use keep::{Kept, MAX_KEPT_REFS};
-pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, Merged};
+pub use keep::{KeptWork, MAX_KEPT_REFS};
+pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, MergedTree};
 pub use lock::await_turn;
 pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
-pub use names::{Key, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
-pub use odd::MAX_ODD_FILES;
+pub use names::{IdempotencyKey, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
 pub use remote::Remote;
 pub use retain::{MAX_RETAINED, has_retained};
-pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch, program};
+pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, StepHook, program};
 pub use salvage::{Extent, MAX_KEPT_BYTES};
 pub use stale::MAX_LOCKS_LISTED;
 pub use tree::{MAX_CHANGED_FILES, MAX_FILE_BYTES, MAX_FILES_BYTES};
 pub use undo::Undone;
-pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktree};
+pub use unstorable::MAX_ODD_FILES;
+pub use worktree::{CloseOutcome, MAX_COPIED_BYTES, MAX_COPIED_FILES, Worktree, WorktreeProgress};
 
-use chamber::{Chamber, Rules};
 use durable::Synced;
 use error::At as _;
-use glance::Known;
 use objects::Shared;
+use private_dir::{Chamber, Rules};
 use reader::Reader;
 use refs::Mover;
 use runner::{Call, Output, Runner};
-use told::Told;
+use stat_cache::Known;
+use user_config::Told;
 
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 
 /// Who is named in commits where git does not know the person.
 const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
@@ -171,7 +171,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Repo {
     runner: Runner,
-    place: Place,
+    place: StateFolder,
     settings: Settings,
     /// The top of the person's checkout.
     top: PathBuf,
@@ -207,9 +207,9 @@ pub struct Repo {
 fn check_folders(call: &Call<'_>) -> Result<(), GitError> {
     for folder in call.folders().filter(|folder| ftl_folder::is_inside(folder)) {
         if let Err(error) = ftl_folder::Folder::open(folder)
-            && let Some(refusal) = ftl_folder::Refusal::of(&error)
+            && let Some(refusal) = ftl_folder::FolderRefusal::of(&error)
         {
-            return Err(GitError::new(Trouble::Unsuitable, refusal.to_string()).hint(refusal.hint()));
+            return Err(GitError::new(ErrorKind::Unsuitable, refusal.to_string()).hint(refusal.hint()));
         }
     }
     Ok(())
@@ -231,9 +231,9 @@ impl Identity {
 
 impl Repo {
     /// Opens the repository that a place belongs to. Nothing of the person's is changed.
-    pub fn open(place: &Place, settings: Settings) -> Result<Repo, GitError> {
+    pub fn open(place: &StateFolder, settings: Settings) -> Result<Repo, GitError> {
         let root = place.root().canonicalize().at(place.root())?;
-        let place = Place::at(root.clone());
+        let place = StateFolder::at(root.clone());
         let (top, own, common) = find(&root)?;
         let runner = Runner::find(&top)?.limit(settings.limit);
         let identity = Identity::of(&common).at(&common)?;
@@ -272,7 +272,7 @@ impl Repo {
     }
 
     /// The same, with the person that their own git names in commits.
-    pub fn of_person(place: &Place, copied: Vec<String>) -> Result<Repo, GitError> {
+    pub fn of_person(place: &StateFolder, copied: Vec<String>) -> Result<Repo, GitError> {
         let (name, email) = NOBODY;
         let nobody = Person { name: name.to_owned(), email: email.to_owned() };
         let mut repo = Repo::open(place, Settings { copied, ..Settings::of(nobody) })?;
@@ -291,7 +291,7 @@ impl Repo {
 
     /// The same, watched step by step.
     #[must_use]
-    pub fn watched(self, watch: Arc<dyn Watch>) -> Repo {
+    pub fn watched(self, watch: Arc<dyn StepHook>) -> Repo {
         Repo { runner: self.runner.watched(watch), ..self }
     }
 
@@ -311,7 +311,7 @@ impl Repo {
     }
 
     /// The repository and the folder `.ftl` in it.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StateFolder {
         &self.place
     }
 
@@ -363,7 +363,7 @@ impl Repo {
             return Ok(());
         }
         let message = format!("`{}` is not the repository any more that was opened", self.common.display());
-        Err(GitError::new(Trouble::Replaced, message).hint("see what happened to it, then start again"))
+        Err(GitError::new(ErrorKind::Replaced, message).hint("see what happened to it, then start again"))
     }
 }
 
@@ -417,9 +417,13 @@ fn find(root: &Path) -> Result<(PathBuf, PathBuf, PathBuf), GitError> {
     }
     let is_bare = ["HEAD", "objects", "refs"].iter().all(|name| root.join(name).exists());
     let (trouble, message, hint) = if is_bare {
-        (Trouble::Unsuitable, "is a bare repository: there is no checkout to work from", "use a clone of it")
+        (
+            ErrorKind::Unsuitable,
+            "is a bare repository: there is no checkout to work from",
+            "use a clone of it",
+        )
     } else {
-        (Trouble::NoRepository, "is in no git repository", "run `git init` and make a first commit")
+        (ErrorKind::NoRepository, "is in no git repository", "run `git init` and make a first commit")
     };
     Err(GitError::new(trouble, format!("`{}` {message}", root.display())).hint(hint))
 }
@@ -432,7 +436,7 @@ fn follow(top: &Path, git: &Path) -> Result<PathBuf, GitError> {
     let text = fs::read_to_string(git).at(git)?;
     let Some(named) = text.trim_end_matches(['\n', '\r']).strip_prefix("gitdir: ") else {
         let message = format!("`{}` does not say where the repository is", git.display());
-        return Err(GitError::new(Trouble::NoRepository, message));
+        return Err(GitError::new(ErrorKind::NoRepository, message));
     };
     Ok(top.join(named))
 }

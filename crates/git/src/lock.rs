@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::At as _;
-use super::{GitError, Repo, Trouble, Watch};
+use super::{ErrorKind, GitError, Repo, StepHook};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_folder::{self as folder, Use};
-use ftl_process::holder::{self, Holder, Wait};
+use ftl_folder::state_folder::StateFolder;
+use ftl_folder::{self as folder, OpenMode};
+use ftl_process::holder::{self, Holder, LockWait};
 use ftl_process::table::Identity;
 use ftl_process::{Cancel, Fence};
 
@@ -52,7 +52,7 @@ impl Repo {
     /// every lock of its parent for an instant; that is waited for, no longer than [`MAX_SPAWN`].
     pub(super) fn hold_unless_busy(&self, name: &str) -> Result<Option<Held>, GitError> {
         let path = self.chamber.home().join("locks").join(name);
-        let file = folder::open(&path, Use::Update).at(&path)?;
+        let file = folder::open(&path, OpenMode::Update).at(&path)?;
         let began = Instant::now();
         while !try_lock(&file).at(&path)? {
             let is_anothers = Holder::of(&path).is_some_and(|holder| Some(holder.who) != Identity::own());
@@ -78,7 +78,7 @@ impl Repo {
 
 /// Waits until nobody works in git for a run under an older lease: what was begun before the fence was raised
 /// is done then, and whoever was stopped in the middle of it is ended.
-pub fn await_turn(place: &Place, run: &RunId) -> Result<(), GitError> {
+pub fn await_turn(place: &StateFolder, run: &RunId) -> Result<(), GitError> {
     let locks = place.store().join("git").join("locks");
     for path in [locks.join(run.as_str()), locks.join("repository")] {
         if folder::is_file(&path) {
@@ -91,28 +91,29 @@ pub fn await_turn(place: &Place, run: &RunId) -> Result<(), GitError> {
 /// Looks at a fence before each step.
 struct Fenced(Fence);
 
-impl Watch for Fenced {
+impl StepHook for Fenced {
     fn step(&self, what: &str) -> Result<(), GitError> {
         if !self.0.is_passed().at(&self.0.file)? {
             return Ok(());
         }
         let message = format!("another ftl drives this run now: nothing was done ({what})");
-        Err(GitError::new(Trouble::Cancelled, message))
+        Err(GitError::new(ErrorKind::Cancelled, message))
     }
 }
 
 /// Takes the lock of a file.
 fn take(path: &Path, cancel: &Cancel) -> Result<Held, GitError> {
-    let mut wait = Wait::new(format!("the lock `{}`", path.display()), vec![path.to_owned()], MAX_LOCK_WAIT);
-    let file = folder::open(path, Use::Update).at(path)?;
+    let mut wait =
+        LockWait::new(format!("the lock `{}`", path.display()), vec![path.to_owned()], MAX_LOCK_WAIT);
+    let file = folder::open(path, OpenMode::Update).at(path)?;
     loop {
         if try_lock(&file).at(path)? {
             return Ok(Held { file });
         }
-        wait.look().map_err(|held| GitError::new(Trouble::TimedOut, held.to_string()))?;
+        wait.look().map_err(|held| GitError::new(ErrorKind::TimedOut, held.to_string()))?;
         if !cancel.pause(RETRY) {
             let message = "it was called off while it waited for its turn in the repository";
-            return Err(GitError::new(Trouble::Cancelled, message));
+            return Err(GitError::new(ErrorKind::Cancelled, message));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::unreadable;
-use super::look::zeroed;
+use super::probe::zeroed;
 use super::{GitError, Oid, Repo};
 use ftl_core::catalogue::build::Side;
 

@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, CWD, StatxAttributes, StatxFlags, accessat, st
 use rustix::io::Errno;
 
 use super::error::At as _;
-use super::look::below;
+use super::probe::below;
 use super::tree::Differing;
 use super::{GitError, Repo};
 

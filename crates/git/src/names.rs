@@ -8,7 +8,7 @@ use ftl_core::catalogue::Digest;
 use ftl_core::run::InstanceId;
 use serde::{Deserialize, Serialize};
 
-use super::{GitError, Trouble};
+use super::{ErrorKind, GitError};
 use ftl_folder::id::RunId;
 
 /// The longest name of a worktree.
@@ -59,7 +59,7 @@ impl FromStr for Oid {
             return Ok(Oid(text.to_owned()));
         }
         let shown: String = text.chars().take(80).collect();
-        Err(GitError::new(Trouble::BadName, format!("`{shown}` is no name of a git object")))
+        Err(GitError::new(ErrorKind::BadName, format!("`{shown}` is no name of a git object")))
     }
 }
 
@@ -128,7 +128,7 @@ impl FromStr for WorktreeId {
         }
         let shown: String = text.chars().take(80).collect();
         let message = format!("{shown:?} is no name of a worktree");
-        Err(GitError::new(Trouble::BadName, message).hint("small letters, digits and dashes are allowed"))
+        Err(GitError::new(ErrorKind::BadName, message).hint("small letters, digits and dashes are allowed"))
     }
 }
 
@@ -149,46 +149,46 @@ impl From<WorktreeId> for String {
 /// The key under which a landing or a delivery comes again after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Key(String);
+pub struct IdempotencyKey(String);
 
-impl Key {
+impl IdempotencyKey {
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for IdempotencyKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-impl FromStr for Key {
+impl FromStr for IdempotencyKey {
     type Err = GitError;
 
-    fn from_str(text: &str) -> Result<Key, GitError> {
+    fn from_str(text: &str) -> Result<IdempotencyKey, GitError> {
         let known =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
         let fits = (1..=MAX_KEY_LETTERS).contains(&text.len()) && !text.starts_with(['.', '-']);
         if fits && !text.contains("..") && text.bytes().all(known) {
-            return Ok(Key(text.to_owned()));
+            return Ok(IdempotencyKey(text.to_owned()));
         }
         let shown: String = text.chars().take(80).collect();
-        Err(GitError::new(Trouble::BadName, format!("{shown:?} is no key of an action")))
+        Err(GitError::new(ErrorKind::BadName, format!("{shown:?} is no key of an action")))
     }
 }
 
-impl TryFrom<String> for Key {
+impl TryFrom<String> for IdempotencyKey {
     type Error = GitError;
 
-    fn try_from(text: String) -> Result<Key, GitError> {
+    fn try_from(text: String) -> Result<IdempotencyKey, GitError> {
         text.parse()
     }
 }
 
-impl From<Key> for String {
-    fn from(key: Key) -> String {
+impl From<IdempotencyKey> for String {
+    fn from(key: IdempotencyKey) -> String {
         key.0
     }
 }
@@ -209,11 +209,11 @@ mod tests {
         assert!("a".repeat(MAX_WORKTREE_LETTERS).parse::<WorktreeId>().is_ok());
         assert!("a".repeat(MAX_WORKTREE_LETTERS + 1).parse::<WorktreeId>().is_err());
         for text in ["", ".", "..", ".x", "-x", "a..b", "a/b", "A", "a b", "a\n"] {
-            assert!(text.parse::<Key>().is_err(), "{text:?}");
+            assert!(text.parse::<IdempotencyKey>().is_err(), "{text:?}");
         }
-        assert!("abcdefgh.12.3".parse::<Key>().is_ok());
-        assert!("a".repeat(MAX_KEY_LETTERS).parse::<Key>().is_ok());
-        assert!("a".repeat(MAX_KEY_LETTERS + 1).parse::<Key>().is_err());
+        assert!("abcdefgh.12.3".parse::<IdempotencyKey>().is_ok());
+        assert!("a".repeat(MAX_KEY_LETTERS).parse::<IdempotencyKey>().is_ok());
+        assert!("a".repeat(MAX_KEY_LETTERS + 1).parse::<IdempotencyKey>().is_err());
         for text in ["", "HEAD", "refs/heads/x", "-p", &"g".repeat(40), &"a".repeat(41), &"A".repeat(40)] {
             assert!(text.parse::<Oid>().is_err(), "{text:?}");
         }

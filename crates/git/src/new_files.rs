@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::entry::{MODE_EXECUTABLE, MODE_FILE};
 use super::error::At as _;
-use super::look::below;
+use super::probe::below;
 use super::runner::Input;
 use super::transfer::{Expected, Slot};
 use super::tree::Differing;
 use super::{GitError, Oid, Repo};
-use ftl_folder::Spot;
+use ftl_folder::NameIn;
 
 /// The most new files that are synced one by one; more are synced with their whole file system.
 const MAX_SYNCED_SINGLY: usize = 32;
@@ -45,7 +45,7 @@ impl Repo {
         }
         let inode = |pair: (&Differing, &Expected)| {
             let file = below(&new, &pair.0.path);
-            let found = |spot: Spot| Ok(spot.metadata()?.ino());
+            let found = |spot: NameIn| Ok(spot.metadata()?.ino());
             if is_new(&pair) { self.spot(&file).and_then(found).at(&file) } else { Ok(0) }
         };
         changes.iter().zip(expected).map(inode).collect()

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use super::error::At as _;
 use super::{GitError, Repo};
-use ftl_folder::{self as folder, Folder, Spot};
+use ftl_folder::{self as folder, Folder, NameIn};
 
 /// How long an object stays here that nobody works with any more.
 const MIN_AGE: Duration = Duration::from_secs(60 * 60);
@@ -115,7 +115,7 @@ impl ObjectFile {
         Path::new(&self.folder).join(&self.name)
     }
 
-    fn spot(&self, objects: &Folder) -> io::Result<Spot> {
+    fn spot(&self, objects: &Folder) -> io::Result<NameIn> {
         objects.folder(OsStr::new(&self.folder))?.spot(&self.name)
     }
 }
@@ -136,7 +136,7 @@ fn names(objects: &Folder) -> io::Result<Vec<ObjectFile>> {
         if folder == "pack" {
             found.extend(packs(objects)?);
         } else if folder.len() == 2 && is_hex(folder) {
-            let named = listed(objects, folder)?;
+            let named = list_names(objects, folder)?;
             let named = named.into_iter().filter(|name| matches!(name.len(), 38 | 62) && is_hex(name));
             found.extend(named.map(|name| ObjectFile { folder: folder.to_owned(), name }));
         }
@@ -147,7 +147,7 @@ fn names(objects: &Folder) -> io::Result<Vec<ObjectFile>> {
 /// The files of whole packs, those that make a pack of it last.
 fn packs(objects: &Folder) -> io::Result<Vec<ObjectFile>> {
     let mut found = Vec::new();
-    let all = listed(objects, "pack")?;
+    let all = list_names(objects, "pack")?;
     for pack in all.iter().filter_map(|name| name.strip_suffix(".idx")) {
         let is_pack = pack.strip_prefix("pack-").is_some_and(|digits| !digits.is_empty() && is_hex(digits));
         let parts = PACK_PARTS.map(|part| format!("{pack}.{part}"));
@@ -158,7 +158,7 @@ fn packs(objects: &Folder) -> io::Result<Vec<ObjectFile>> {
 }
 
 /// The names in a folder; none where it has gone.
-fn listed(objects: &Folder, folder: &str) -> io::Result<Vec<String>> {
+fn list_names(objects: &Folder, folder: &str) -> io::Result<Vec<String>> {
     let names = match objects.folder(OsStr::new(folder)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         open => open?.names()?,
@@ -193,7 +193,7 @@ fn give_once(ours: &Folder, theirs: &Path, name: &ObjectFile) -> io::Result<bool
     };
     // A prune removes the folders that it has emptied.
     folder::make_below(theirs, Path::new(&name.folder))?;
-    let to = Spot::below(theirs, &name.path())?;
+    let to = NameIn::below(theirs, &name.path())?;
     if to.metadata().is_ok() {
         return Ok(false);
     }
@@ -207,7 +207,7 @@ fn give_once(ours: &Folder, theirs: &Path, name: &ObjectFile) -> io::Result<bool
 }
 
 /// Copies a file beside and puts it into its place, whole.
-fn copy(from: &Spot, theirs: &Path, name: &ObjectFile) -> io::Result<bool> {
+fn copy(from: &NameIn, theirs: &Path, name: &ObjectFile) -> io::Result<bool> {
     let folder = Path::new(&name.folder);
     folder::make_below(theirs, folder)?;
     let folder = Folder::below(theirs, folder)?;

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::short;
 use super::commit::{Making, message};
-use super::person::Moved;
+use super::person_checkout::Moved;
 use super::runner::Input;
 use super::transfer::Move;
-use super::{GitError, Oid, Repo, Trouble};
+use super::{ErrorKind, GitError, Oid, Repo};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 
@@ -21,7 +21,7 @@ pub const MAX_MADE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A move of the person's branch, to be written down before it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct BranchMove {
     /// The branch, as a whole ref.
     pub target: String,
     /// The commit that the branch is at.
@@ -30,7 +30,7 @@ pub struct Step {
     pub to: Oid,
 }
 
-impl Step {
+impl BranchMove {
     /// The branch as people say it.
     pub fn branch(&self) -> &str {
         short(&self.target)
@@ -51,7 +51,7 @@ pub struct Saying<'a> {
 impl Repo {
     /// The branch that the person has checked out, and the commit that it is at.
     pub fn here(&self) -> Result<(String, Oid), GitError> {
-        let unsuitable = |message: &str, hint: &str| GitError::new(Trouble::Unsuitable, message).hint(hint);
+        let unsuitable = |message: &str, hint: &str| GitError::new(ErrorKind::Unsuitable, message).hint(hint);
         let target = self
             .checked_out()?
             .ok_or_else(|| unsuitable("no branch is checked out", "check one out: the work goes onto it"))?;
@@ -64,7 +64,7 @@ impl Repo {
     /// The commit that the person is at, on a branch or not.
     pub fn head_commit(&self) -> Result<Oid, GitError> {
         self.resolve("HEAD")?
-            .ok_or_else(|| GitError::new(Trouble::Unsuitable, "the repository has no commit"))
+            .ok_or_else(|| GitError::new(ErrorKind::Unsuitable, "the repository has no commit"))
     }
 
     /// What differs between two trees, as a patch with paths below a folder.
@@ -130,7 +130,7 @@ impl Repo {
     pub fn make_step(
         &self,
         run: &RunId,
-        step: &Step,
+        step: &BranchMove,
         cancel: &Cancel,
     ) -> Result<Result<(), String>, GitError> {
         let held = self.hold(run.as_str(), cancel)?;

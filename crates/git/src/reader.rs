@@ -6,10 +6,10 @@
 use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};
 
+use super::batch_process::{Broken, Staying};
 use super::error::unreadable;
 use super::runner::{Call, Runner};
-use super::staying::{Broken, Staying};
-use super::{GitError, Oid, Trouble};
+use super::{ErrorKind, GitError, Oid};
 
 /// How many questions are asked before their answers are read: both fit into a pipe.
 const MAX_ASKED: usize = 256;
@@ -68,7 +68,7 @@ impl Reader {
             let Some(info) = head(git)? else { return Ok(None) };
             if info.size > most {
                 let message = format!("object {} has {} bytes; {most} is the most", oid.short(), info.size);
-                return Err(Broken::Said(GitError::new(Trouble::TooMuch, message)));
+                return Err(Broken::Said(GitError::new(ErrorKind::TooMuch, message)));
             }
             let mut bytes = Vec::new();
             git.from.by_ref().take(info.size).read_to_end(&mut bytes)?;
@@ -116,7 +116,7 @@ impl Reader {
                 Err(Broken::Lost(error)) => last = Some(git.last_words(&error)),
             }
         }
-        Err(last.unwrap_or_else(|| GitError::new(Trouble::Git, "`git cat-file` was lost")))
+        Err(last.unwrap_or_else(|| GitError::new(ErrorKind::Git, "`git cat-file` was lost")))
     }
 }
 
@@ -139,7 +139,7 @@ fn head(git: &mut Staying) -> Result<Option<Info>, Broken> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::staying::MAX_LINE_BYTES;
+    use super::super::batch_process::MAX_LINE_BYTES;
     use super::*;
     use std::path::{Path, PathBuf};
     use std::time::Duration;
@@ -191,7 +191,7 @@ mod tests {
         let large = scratch.blob(&vec![b'\n'; 300_000]);
         assert_eq!(scratch.contents(&large).unwrap().unwrap().1.len(), 300_000);
         let few = scratch.reader.contents(&scratch.runner, &scratch.call(), (&large, 299_999));
-        assert_eq!(few.err().unwrap().trouble, Trouble::TooMuch);
+        assert_eq!(few.err().unwrap().trouble, ErrorKind::TooMuch);
         assert_eq!(scratch.contents(&empty).unwrap().unwrap().1, b"", "the next one is asked");
         let pid = (scratch.pid() != pid).then(|| scratch.pid()).unwrap();
         let nobody: Oid = "1".repeat(40).parse().unwrap();
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(scratch.pid(), pid, "one git was enough");
         let long = "x".repeat(usize::try_from(MAX_LINE_BYTES).unwrap());
         let said = scratch.reader.info(&scratch.runner, &scratch.call(), &[long]);
-        assert_eq!(said.err().unwrap().trouble, Trouble::Git, "a line has an end");
+        assert_eq!(said.err().unwrap().trouble, ErrorKind::Git, "a line has an end");
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
             git.say(b"contents")?;
             Ok(head(git)?.is_some())
         });
-        assert_eq!(slow.err().unwrap().trouble, Trouble::TimedOut);
+        assert_eq!(slow.err().unwrap().trouble, ErrorKind::TimedOut);
         assert!(scratch.contents(&blob).unwrap().is_some(), "the next one answers");
     }
 

@@ -11,14 +11,14 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::batch_process::{Broken, Staying};
 use super::error::unreadable;
 use super::lock::Held;
-use super::look::read_file;
+use super::probe::read_file;
 use super::runner::{Call, Runner};
 use super::stale::Mark;
-use super::staying::{Broken, Staying};
 use super::worktree::says;
-use super::{GitError, Oid, Repo, Trouble};
+use super::{ErrorKind, GitError, Oid, Repo};
 use ftl_process::table::Identity;
 
 /// How many commits are read to find out whether one comes before another, until git is asked.
@@ -113,7 +113,7 @@ impl Repo {
             match self.lock_named_in(&error) {
                 Some(lock) if !last => self.await_lock(&lock)?,
                 // Somebody prunes this very moment; what is ours is still here.
-                None if error.trouble == Trouble::Missing && !last => {}
+                None if error.trouble == ErrorKind::Missing && !last => {}
                 Some(_) | None => return Err(hinted(error)),
             }
         }
@@ -299,7 +299,7 @@ pub(super) struct Mover {
 /// Has a git carry out a transaction; the git, where it can be told another one. With an error comes whether it went
 /// away by itself.
 fn carried(runner: &Runner, mut git: Staying, transaction: &[u8]) -> Result<Staying, (GitError, bool)> {
-    match told(&mut git, transaction) {
+    match run_transaction(&mut git, transaction) {
         Ok(()) => Ok(git),
         Err(Broken::Said(error)) => Err((error, false)),
         Err(Broken::Lost(error)) if error.kind() == io::ErrorKind::TimedOut => {
@@ -310,7 +310,7 @@ fn carried(runner: &Runner, mut git: Staying, transaction: &[u8]) -> Result<Stay
 }
 
 /// Tells a git a transaction and hears that it was carried out.
-fn told(git: &mut Staying, transaction: &[u8]) -> Result<(), Broken> {
+fn run_transaction(git: &mut Staying, transaction: &[u8]) -> Result<(), Broken> {
     // One that has failed does not read any more, and says why all the same.
     let said = git.say(transaction);
     for wanted in [b"start: ok".as_slice(), b"commit: ok"] {
@@ -326,7 +326,7 @@ fn told(git: &mut Staying, transaction: &[u8]) -> Result<(), Broken> {
 mod tests {
     use super::*;
     use crate::{Person, Settings};
-    use ftl_folder::place::Place;
+    use ftl_folder::state_folder::StateFolder;
     use ftl_process::Cancel;
     use std::process::Command;
 
@@ -342,7 +342,7 @@ mod tests {
             git(folder.path(), &["commit", "-q", "--allow-empty", "-m", "1"]);
             let person = Person { name: String::from("A"), email: String::from("a@b") };
             let settings = Settings { home: None, config: None, ..Settings::of(person) };
-            let repo = Repo::open(&Place::at(folder.path().to_owned()), settings).unwrap();
+            let repo = Repo::open(&StateFolder::at(folder.path().to_owned()), settings).unwrap();
             Scratch { folder, repo }
         }
 
@@ -364,7 +364,7 @@ mod tests {
             found
         }
 
-        fn held(&self) -> Held {
+        fn held_transaction(&self) -> Held {
             self.repo.hold("test", &Cancel::new()).unwrap()
         }
     }
@@ -429,7 +429,7 @@ mod tests {
     fn all_refs_move_or_none_and_a_git_that_failed_is_followed_by_another() {
         let scratch = Scratch::new(&[]);
         let (one, two) = (scratch.commit("one"), scratch.commit("two"));
-        let (held, name) = (scratch.held(), |name: &str| format!("refs/ftl/test/{name}"));
+        let (held, name) = (scratch.held_transaction(), |name: &str| format!("refs/ftl/test/{name}"));
         let go = |moves: &[(&str, &Oid, Option<&Oid>)]| {
             let moves: Vec<_> = moves.iter().map(|(at, new, old)| (name(at), *new, old.cloned())).collect();
             scratch.repo.move_refs(&moves, &held)
@@ -474,7 +474,7 @@ mod tests {
             }
             let scratch = Scratch::new(words);
             let one = scratch.commit("one");
-            let held = scratch.held();
+            let held = scratch.held_transaction();
             let go =
                 |name: &str| scratch.repo.move_refs(&[(format!("refs/ftl/test/{name}"), &one, None)], &held);
             go("first").unwrap();

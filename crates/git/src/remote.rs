@@ -1,7 +1,7 @@
 //! A run's branch and a forge's repository: what is there is fetched, and the branch is pushed. This is the
 //! only place where git speaks to another repository, and only to the one that the settings name.
 
-use super::{GitError, Oid, Repo, Trouble};
+use super::{ErrorKind, GitError, Oid, Repo};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 
@@ -52,9 +52,9 @@ impl Repo {
             call = call.var("GIT_CONFIG_COUNT", "1").var("GIT_CONFIG_KEY_0", "http.extraHeader");
             call = call.var("GIT_CONFIG_VALUE_0", header);
         }
-        let unreachable = |error: GitError| GitError { trouble: Trouble::Unreachable, ..error };
+        let unreachable = |error: GitError| GitError { trouble: ErrorKind::Unreachable, ..error };
         match self.run(call.words(words)).and_then(super::runner::Output::ok) {
-            Err(error) if error.trouble == Trouble::TimedOut || is_silence(&error.message) => {
+            Err(error) if error.trouble == ErrorKind::TimedOut || is_silence(&error.message) => {
                 Err(unreachable(error))
             }
             ended => ended,
@@ -75,7 +75,7 @@ impl Repo {
         let held = self.hold(run.as_str(), cancel)?;
         let mut record = self.put_right(self.record(run)?, &held)?;
         let Some(target) = record.target.clone() else {
-            let error = GitError::new(Trouble::Unsuitable, "no branch was checked out when the run began");
+            let error = GitError::new(ErrorKind::Unsuitable, "no branch was checked out when the run began");
             return Err(error.hint("check out the branch that the pull request is for"));
         };
         if record.tip != record.base {

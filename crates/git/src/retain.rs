@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::branch::short;
-use super::chamber::apart;
 use super::commit::{Making, message};
 use super::entry::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::error::At as _;
 use super::index_lock::{IndexLock, LOCKED};
+use super::private_dir::apart;
 use super::runner::Input;
 use super::transfer::{Home, IN_GIT, Noted, Slot, State, Transfer, TransferRecord};
-use super::{GitError, Oid, Repo, Trouble, WorktreeId, find, ledger};
-use ftl_folder::place::{Place, mark};
+use super::{ErrorKind, GitError, Oid, Repo, WorktreeId, find, ledger};
+use ftl_folder::state_folder::{StateFolder, mark};
 use ftl_folder::{self as folder, Folder};
 
 /// How long what came out of the checkout is retained.
@@ -44,7 +44,7 @@ const MAX_NAMED: usize = 5;
 
 /// Whether anything that came out of a checkout is to be looked at. Git is not started for this, and nothing is
 /// written; where nothing was delivered within the hour, it is one look at the disk.
-pub fn has_retained(place: &Place) -> bool {
+pub fn has_retained(place: &StateFolder) -> bool {
     let folder = place.store().join("git").join("transfers");
     let Ok(names) = folder::names(&folder) else { return false };
     let own = place.root().canonicalize().ok().and_then(|root| find(&root).ok()).map(|(_, own, _)| own);
@@ -194,7 +194,7 @@ impl Repo {
         let open = match Folder::open(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => {
-                let error = GitError::new(Trouble::Disk, error.to_string());
+                let error = GitError::new(ErrorKind::Disk, error.to_string());
                 return Err(error.hint("see who put it there, and remove it"));
             }
             Ok(open) => open,
@@ -251,7 +251,7 @@ impl Repo {
     /// where it has not.
     fn finish_transfer(&self, transfer: &mut Transfer<'_>) -> Result<Vec<String>, GitError> {
         let Some(lock) = IndexLock::take(self)? else {
-            let error = GitError::new(Trouble::Unsuitable, format!("a delivery is half way, and {LOCKED}"));
+            let error = GitError::new(ErrorKind::Unsuitable, format!("a delivery is half way, and {LOCKED}"));
             return Err(error.hint("wait for it, or remove the file if no git is running; then try again"));
         };
         transfer.put_in_order()?;
@@ -349,11 +349,11 @@ impl Transfer<'_> {
         }
         let mut notes = Vec::new();
         if !placed.is_empty() {
-            let named = self.named(&placed);
+            let named = self.join_paths(&placed);
             notes.push(format!("{named} could not be put back before, and is in its place again"));
         }
         if !returned.is_empty() {
-            let named = self.named(&returned);
+            let named = self.join_paths(&returned);
             notes.push(format!("{named} was saved meanwhile, and has what was saved"));
         }
         notes.extend(self.keep(&saves)?);
@@ -416,13 +416,13 @@ impl Transfer<'_> {
         }
         if let Some(file) = stuck {
             let message = format!("what was in the checkout is in `{}` and cannot be kept", file.display());
-            return Err(GitError::new(Trouble::Disk, message).hint("move it where it belongs by hand"));
+            return Err(GitError::new(ErrorKind::Disk, message).hint("move it where it belongs by hand"));
         }
         if noted.is_empty() {
             return Ok(None);
         }
         let numbers: Vec<usize> = noted.iter().map(|(_, number, _)| *number).collect();
-        let named = self.named(&numbers);
+        let named = self.join_paths(&numbers);
         let paths: Vec<(&[u8], Noted)> =
             noted.iter().map(|(_, number, one)| (&*self.changes[*number].path, one.clone())).collect();
         let name = self.repo.keep_saves(&self.record, &paths, &named)?;
@@ -449,7 +449,7 @@ impl Transfer<'_> {
     }
 
     /// Paths in a sentence.
-    pub(super) fn named(&self, numbers: &[usize]) -> String {
+    pub(super) fn join_paths(&self, numbers: &[usize]) -> String {
         let path = |number: &usize| format!("`{}`", String::from_utf8_lossy(&self.changes[*number].path));
         let named = numbers.iter().take(MAX_NAMED).map(path).collect::<Vec<_>>().join(", ");
         match numbers.len().saturating_sub(MAX_NAMED) {

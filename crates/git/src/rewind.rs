@@ -20,7 +20,7 @@ use super::error::At as _;
 use super::land::{self, Origin, Past};
 use super::lock::Held;
 use super::worktree::WorktreeRecord;
-use super::{GitError, Key, Oid, Repo, WorktreeId, ledger};
+use super::{GitError, IdempotencyKey, Oid, Repo, WorktreeId, ledger};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_folder::rewind::{ClosedWorktree, JournalEnd, KnownInstance, Rewound, UnknownDelivery};
@@ -72,7 +72,7 @@ struct History {
 
 /// The record of a landing.
 struct Landing {
-    key: Key,
+    key: IdempotencyKey,
     file: PathBuf,
     past: Past,
 }
@@ -156,7 +156,7 @@ impl Repo {
         for name in names_in(folder)? {
             // One that was moved aside under a key that was there already has a number behind it.
             let Some((stem, _)) = name.split_once(".json") else { continue };
-            let (Ok(key), file) = (stem.parse::<Key>(), folder.join(&name)) else { continue };
+            let (Ok(key), file) = (stem.parse::<IdempotencyKey>(), folder.join(&name)) else { continue };
             found.extend(land::past_in(&file)?.map(|past| Landing { key, file, past }));
         }
         found.sort_by_key(|one| entry_of(&one.key));
@@ -187,7 +187,7 @@ impl Repo {
     }
 
     /// The commits of a run's branch, the oldest first, with the keys that they name.
-    fn landed_commits(&self, record: &RunRecord) -> Result<Vec<(Oid, Option<Key>)>, GitError> {
+    fn landed_commits(&self, record: &RunRecord) -> Result<Vec<(Oid, Option<IdempotencyKey>)>, GitError> {
         if record.tip == record.base {
             return Ok(Vec::new());
         }
@@ -195,7 +195,7 @@ impl Repo {
         let range = format!("{}..{}", record.base, record.tip);
         let words = ["rev-list", "--first-parent", "--reverse", format, &range];
         let out = self.run(self.about_objects().words(words))?.ok()?;
-        let mut found: Vec<(Oid, Option<Key>)> = Vec::new();
+        let mut found: Vec<(Oid, Option<IdempotencyKey>)> = Vec::new();
         for line in String::from_utf8_lossy(&out).lines() {
             match (line.strip_prefix("commit "), found.last_mut()) {
                 (Some(commit), _) => found.push((commit.parse()?, None)),
@@ -232,7 +232,7 @@ impl Repo {
 }
 
 /// Whether the action of a key was asked for in the journal; a key of another form is none of a run's actions.
-fn is_known(end: &JournalEnd, key: &Key) -> bool {
+fn is_known(end: &JournalEnd, key: &IdempotencyKey) -> bool {
     entry_of(key).is_none_or(|entry| entry <= end.last)
 }
 
@@ -428,7 +428,7 @@ impl Step<'_> {
             return Ok(false);
         }
         let names = [origin.base.to_string(), origin.work.to_string()];
-        Ok(self.repo.known(&names)?.iter().all(Option::is_some))
+        Ok(self.repo.object_infos(&names)?.iter().all(Option::is_some))
     }
 
     fn restore(&self, origin: &Origin) -> Result<(), GitError> {
@@ -449,12 +449,12 @@ impl Step<'_> {
 }
 
 /// The entry that asked for what a key stands for: `<run>.<entry>.<index>`.
-fn entry_of(key: &Key) -> Option<u64> {
+fn entry_of(key: &IdempotencyKey) -> Option<u64> {
     key.as_str().split('.').nth(1)?.parse().ok()
 }
 
 /// A name for a record that nothing has.
-fn free_name(folder: &Path, key: &Key) -> PathBuf {
+fn free_name(folder: &Path, key: &IdempotencyKey) -> PathBuf {
     let plain = folder.join(format!("{key}.json"));
     let numbered = (2u64..).map(|number| folder.join(format!("{key}.json.{number}")));
     let mut all = std::iter::once(plain.clone()).chain(numbered);

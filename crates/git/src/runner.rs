@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::{GitError, Trouble};
+use super::{ErrorKind, GitError};
 use ftl_process::gits;
 
 /// How long one git command may take.
@@ -95,7 +95,7 @@ const ENVIRONMENT: [(&str, &str); 17] = [
 
 /// Looks at each step before it is taken: each call of git, and each change of ours on the disk. An
 /// error stops the work there, as a power cut would; the work is then asked for again.
-pub trait Watch: Send + Sync {
+pub trait StepHook: Send + Sync {
     /// A step is about to be taken.
     fn step(&self, what: &str) -> Result<(), GitError>;
 }
@@ -201,14 +201,14 @@ pub(super) struct Runner {
     program: PathBuf,
     path: OsString,
     limit: Duration,
-    watch: Option<Arc<dyn Watch>>,
+    watch: Option<Arc<dyn StepHook>>,
 }
 
 impl Runner {
     /// The git that is found in the search path, outside the folder where agents may write.
     pub(super) fn find(apart_from: &Path) -> Result<Runner, GitError> {
         let Some(program) = program(apart_from) else {
-            let error = GitError::new(Trouble::Unsuitable, "git is not installed");
+            let error = GitError::new(ErrorKind::Unsuitable, "git is not installed");
             return Err(error.hint("install git 2.38 or newer"));
         };
         let own = program.parent().unwrap_or(Path::new("/usr/bin")).to_owned();
@@ -230,11 +230,11 @@ impl Runner {
     /// The error of a git that took longer.
     pub(super) fn too_slow(&self, what: &str) -> GitError {
         let message = format!("`git {what}` did not end within {} s and was ended", self.limit.as_secs());
-        GitError::new(Trouble::TimedOut, message)
+        GitError::new(ErrorKind::TimedOut, message)
     }
 
     /// The same runner; `watch` sees every step before it is taken.
-    pub(super) fn watched(self, watch: Arc<dyn Watch>) -> Runner {
+    pub(super) fn watched(self, watch: Arc<dyn StepHook>) -> Runner {
         Runner { watch: Some(watch), ..self }
     }
 
@@ -253,7 +253,7 @@ impl Runner {
             (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= OLDEST_GIT => Ok(()),
             _ => {
                 let message = format!("this git cannot be used: {}", said.trim());
-                Err(GitError::new(Trouble::Unsuitable, message).hint("install git 2.38 or newer"))
+                Err(GitError::new(ErrorKind::Unsuitable, message).hint("install git 2.38 or newer"))
             }
         }
     }
@@ -318,14 +318,14 @@ impl Runner {
                 (listen(&mut child, &mut ears, self.limit), fed.join())
             })
         };
-        let lost = || GitError::new(Trouble::Git, format!("`git {what}` was lost"));
+        let lost = || GitError::new(ErrorKind::Git, format!("`git {what}` was lost"));
         let Some(status) = status? else {
             return Err(self.too_slow(&what));
         };
         let [out, said] = ears;
         if out.cut {
             return Err(GitError::new(
-                Trouble::TooMuch,
+                ErrorKind::TooMuch,
                 format!("`git {what}` printed more than {most} bytes"),
             ));
         }
@@ -474,7 +474,7 @@ mod tests {
         let runner = Runner::find(Path::new("/nowhere")).unwrap();
         runner.check_version(folder.path()).unwrap();
         let few = runner.run(Call::new(folder.path()).words(["version"]).most(3)).err().unwrap();
-        assert_eq!(few.trouble, Trouble::TooMuch);
+        assert_eq!(few.trouble, ErrorKind::TooMuch);
         let slow = runner.clone().limit(Duration::from_millis(50));
         let never = Input::Written(Box::new(|to| {
             // Git reads until we end it, and then nobody reads any more.
@@ -485,7 +485,7 @@ mod tests {
         }));
         git(&runner, folder.path(), &["init", "-q", "--bare"]);
         let call = Call::new(folder.path()).words(["fast-import", "--quiet"]).input(never);
-        assert_eq!(slow.run(call).err().unwrap().trouble, Trouble::TimedOut);
+        assert_eq!(slow.run(call).err().unwrap().trouble, ErrorKind::TimedOut);
         let seen = git(&runner, folder.path(), &["config", "--list", "--show-scope"]);
         assert!(seen.lines().all(|line| line.starts_with("local") || line.starts_with("command")), "{seen}");
         assert!(seen.contains("core.hookspath=/dev/null"));

@@ -9,8 +9,8 @@ use super::error::At as _;
 use super::filesystem::{barrier, is_taken};
 use super::merge::Merge;
 use super::worktree::remove_whole;
-use super::{GitError, Kept, Oid, Repo, Trouble, WorktreeId};
-use ftl_folder::{Folder, Spot};
+use super::{ErrorKind, GitError, KeptWork, Oid, Repo, WorktreeId};
+use ftl_folder::{Folder, NameIn};
 use ftl_process::Cancel;
 
 /// How many worktrees a sentence names.
@@ -28,7 +28,7 @@ pub struct Extent {
     pub bytes: u64,
 }
 
-impl Kept {
+impl KeptWork {
     /// How a person names it.
     pub fn label(&self) -> String {
         format!("{}/{}", self.id, self.number)
@@ -36,21 +36,21 @@ impl Kept {
 
     /// The one of several that a person names: `run`, `run/instance`, `worktree`, `worktree/number` or a ref,
     /// where the last part may be left out and the first one cut. Without a number it is the newest.
-    pub fn find<'a>(all: &'a [Kept], named: &str) -> Result<&'a Kept, GitError> {
+    pub fn find<'a>(all: &'a [KeptWork], named: &str) -> Result<&'a KeptWork, GitError> {
         let text = named.trim().trim_start_matches("refs/ftl/kept/");
         let (head, tail) = text.split_once('/').map_or((text, None), |(head, tail)| (head, Some(tail)));
         let unknown = |message: String| {
-            Err(GitError::new(Trouble::Unknown, message).hint("`ftl salvage` lists what is kept"))
+            Err(GitError::new(ErrorKind::Unknown, message).hint("`ftl salvage` lists what is kept"))
         };
         // In `run/instance` the run has no dash; in `worktree/number` the worktree has one.
         let (instance, number) = if head.contains('-') { (None, tail) } else { (tail, None) };
-        let fits = |kept: &&Kept| {
+        let fits = |kept: &&KeptWork| {
             let id = kept.id.as_str();
             let of_instance =
                 instance.is_none_or(|one| id.split_once('-').is_some_and(|(_, two)| one == two));
             !head.is_empty() && id.starts_with(head) && of_instance
         };
-        let mut found: Vec<&Kept> = all.iter().filter(fits).collect();
+        let mut found: Vec<&KeptWork> = all.iter().filter(fits).collect();
         if found.iter().any(|kept| kept.id.as_str() == head) {
             found.retain(|kept| kept.id.as_str() == head);
         }
@@ -60,7 +60,7 @@ impl Kept {
             let (several, more) = (names.len(), if names.len() > MAX_NAMED { ", …" } else { "" });
             names.truncate(MAX_NAMED);
             let message = format!("`{text}` fits {several} worktrees: {}{more}", names.join(", "));
-            return Err(GitError::new(Trouble::Unknown, message).hint("type more letters of one of them"));
+            return Err(GitError::new(ErrorKind::Unknown, message).hint("type more letters of one of them"));
         }
         if let Some(number) = number {
             found.retain(|kept| kept.number.to_string() == number);
@@ -74,7 +74,7 @@ impl Kept {
 
 impl Repo {
     /// How much was kept; nothing where it is not known what to compare it with.
-    pub fn extent(&self, kept: &Kept) -> Result<Option<Extent>, GitError> {
+    pub fn extent(&self, kept: &KeptWork) -> Result<Option<Extent>, GitError> {
         let Some(base) = &kept.base else { return Ok(None) };
         let differing = self.differing(base, &kept.commit)?;
         let bytes = self.bytes_of(differing.iter().map(|one| &one.after))?;
@@ -82,11 +82,11 @@ impl Repo {
     }
 
     /// Everything that is kept, by worktree and then the oldest first.
-    pub fn kept(&self) -> Result<Vec<Kept>, GitError> {
+    pub fn list_kept(&self) -> Result<Vec<KeptWork>, GitError> {
         self.kept_under("refs/ftl/kept/")
     }
 
-    pub(super) fn kept_under(&self, prefix: &str) -> Result<Vec<Kept>, GitError> {
+    pub(super) fn kept_under(&self, prefix: &str) -> Result<Vec<KeptWork>, GitError> {
         if !self.may_be(prefix) {
             return Ok(Vec::new());
         }
@@ -97,7 +97,7 @@ impl Repo {
         for (commit, name) in text.lines().filter_map(|line| line.split_once(' ')) {
             let Ok(commit) = commit.parse() else { continue };
             let said = match self.object(&commit, MAX_KEPT_BYTES) {
-                Err(error) if error.trouble == Trouble::TooMuch => None,
+                Err(error) if error.trouble == ErrorKind::TooMuch => None,
                 said => said?,
             };
             kept.extend(read(name, commit, said.map(|(_, bytes)| bytes)));
@@ -111,7 +111,7 @@ impl Repo {
     pub fn lay_kept(
         &self,
         id: &WorktreeId,
-        kept: &Kept,
+        kept: &KeptWork,
         is_wanted: &dyn Fn(&str) -> bool,
     ) -> Result<bool, GitError> {
         let base = self.worktree_record(id)?.base;
@@ -125,15 +125,15 @@ impl Repo {
     }
 
     /// Whether kept work and a commit have changed the same lines, so that it cannot be laid on top of it.
-    pub fn conflicts_with(&self, commit: &Oid, kept: &Kept) -> Result<bool, GitError> {
+    pub fn conflicts_with(&self, commit: &Oid, kept: &KeptWork) -> Result<bool, GitError> {
         Ok(matches!(self.merge(commit, &kept.commit)?, Merge::Conflict { .. }))
     }
 
     /// Brings kept work back as a new branch. A branch of that name must not be there yet.
-    pub fn salvage_as_branch(&self, kept: &Kept, branch: &str) -> Result<(), GitError> {
+    pub fn salvage_as_branch(&self, kept: &KeptWork, branch: &str) -> Result<(), GitError> {
         let said = self.ask(["check-ref-format", "--branch", branch])?;
         if said.code != 0 || branch.starts_with('-') || branch.starts_with('@') {
-            return Err(GitError::new(Trouble::BadName, format!("{branch:?} is no name of a branch")));
+            return Err(GitError::new(ErrorKind::BadName, format!("{branch:?} is no name of a branch")));
         }
         let held = self.hold_repository()?;
         let name = format!("refs/heads/{branch}");
@@ -141,7 +141,7 @@ impl Repo {
             Some(found) if found == kept.commit => Ok(()),
             Some(_) => {
                 let message = format!("there is a branch `{branch}` already");
-                Err(GitError::new(Trouble::BadName, message).hint("choose another name"))
+                Err(GitError::new(ErrorKind::BadName, message).hint("choose another name"))
             }
             None => {
                 self.move_refs(&[(name, &kept.commit, None)], &held)?;
@@ -152,7 +152,7 @@ impl Repo {
 
     /// Brings kept work back as files in a new folder; where that fails, there is none. The files are written in a
     /// folder of ours first, which then gets its name, if nothing has it.
-    pub fn salvage_into(&self, kept: &Kept, folder: &Path) -> Result<(), GitError> {
+    pub fn salvage_into(&self, kept: &KeptWork, folder: &Path) -> Result<(), GitError> {
         let _turn = self.hold("salvage", &Cancel::new())?;
         if folder.symlink_metadata().is_ok() {
             return Err(cannot_be_made(folder, &io::ErrorKind::AlreadyExists.into()));
@@ -190,7 +190,7 @@ impl Repo {
 
     /// Gives a folder its name, where nothing has it.
     fn name_folder(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (Spot::at(from)?, Spot::at(to)?);
+        let (from, to) = (NameIn::at(from)?, NameIn::at(to)?);
         match self.files.rename_new(&from, &to) {
             Ok(()) => Ok(()),
             Err(error) if is_taken(&error) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -209,17 +209,17 @@ fn cannot_be_made(folder: &Path, error: &io::Error) -> GitError {
         io::ErrorKind::NotFound => (String::from("has no folder above it"), "make that one first"),
         _ => (format!("cannot be made: {error}"), "see who may write there"),
     };
-    GitError::new(Trouble::Disk, format!("`{}` {what}", folder.display())).hint(hint)
+    GitError::new(ErrorKind::Disk, format!("`{}` {what}", folder.display())).hint(hint)
 }
 
 /// What a kept ref and the bytes of its commit say; nothing where the ref is none of ours.
-fn read(name: &str, commit: Oid, bytes: Option<Vec<u8>>) -> Option<Kept> {
+fn read(name: &str, commit: Oid, bytes: Option<Vec<u8>>) -> Option<KeptWork> {
     let (id, number) = name.strip_prefix("refs/ftl/kept/")?.split_once('/')?;
     let (id, number): (WorktreeId, u64) = (id.parse().ok()?, number.parse().ok()?);
     let name = name.to_owned();
     let Some(bytes) = bytes else {
         let why = format!("broken: commit {} cannot be read", commit.short());
-        return Some(Kept { id, number, name, commit, base: None, when: 0, why });
+        return Some(KeptWork { id, number, name, commit, base: None, when: 0, why });
     };
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, message) = text.split_once("\n\n").unwrap_or((&text, ""));
@@ -229,16 +229,16 @@ fn read(name: &str, commit: Oid, bytes: Option<Vec<u8>>) -> Option<Kept> {
     let why = subject.strip_prefix(&format!("Kept {id}: ")).unwrap_or(subject).to_owned();
     let base = message.lines().find_map(|line| line.strip_prefix("Ftl-Base: "));
     let base: Option<Oid> = base.and_then(|oid| oid.parse().ok());
-    Some(Kept { id, number, name, commit, base, when: when.unwrap_or(0), why })
+    Some(KeptWork { id, number, name, commit, base, when: when.unwrap_or(0), why })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kept(id: &str, number: u64) -> Kept {
+    fn parse_kept(id: &str, number: u64) -> KeptWork {
         let commit = "a".repeat(40).parse().unwrap();
-        Kept {
+        KeptWork {
             id: id.parse().unwrap(),
             number,
             name: format!("refs/ftl/kept/{id}/{number}"),
@@ -251,8 +251,13 @@ mod tests {
 
     #[test]
     fn kept_work_is_found_by_every_name_a_person_has_for_it() {
-        let all =
-            [kept("abc2-1", 1), kept("abc2-1", 2), kept("abc2-12", 1), kept("abd3-0", 9), kept("xyz4-2", 1)];
+        let all = [
+            parse_kept("abc2-1", 1),
+            parse_kept("abc2-1", 2),
+            parse_kept("abc2-12", 1),
+            parse_kept("abd3-0", 9),
+            parse_kept("xyz4-2", 1),
+        ];
         let cases = [
             ("abc2-1", "abc2-1/2"),
             ("abc2-1/1", "abc2-1/1"),
@@ -264,7 +269,7 @@ mod tests {
             ("abd", "abd3-0/9"),
         ];
         for (named, wanted) in cases {
-            assert_eq!(Kept::find(&all, named).unwrap().label(), wanted, "{named}");
+            assert_eq!(KeptWork::find(&all, named).unwrap().label(), wanted, "{named}");
         }
         for (named, says) in [
             ("abc2", "fits 2 worktrees: abc2-1, abc2-12"),
@@ -274,10 +279,10 @@ mod tests {
             ("abc2-1/3", "nothing is kept under `abc2-1/3`"),
             ("q", "nothing is kept under `q`"),
         ] {
-            let error = Kept::find(&all, named).unwrap_err();
+            let error = KeptWork::find(&all, named).unwrap_err();
             assert!(error.message.contains(says) && error.hint.is_some(), "{named}: {error}");
         }
-        let many: Vec<Kept> = (0..=MAX_NAMED).map(|one| kept(&format!("abc2-{one}"), 1)).collect();
-        assert!(Kept::find(&many, "abc2").unwrap_err().message.ends_with("abc2-4, …"));
+        let many: Vec<KeptWork> = (0..=MAX_NAMED).map(|one| parse_kept(&format!("abc2-{one}"), 1)).collect();
+        assert!(KeptWork::find(&many, "abc2").unwrap_err().message.ends_with("abc2-4, …"));
     }
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use super::error::At as _;
 use super::{GitError, Repo};
-use ftl_folder::{self as folder, Folder, Spot};
+use ftl_folder::{self as folder, Folder, NameIn};
 
 impl Repo {
     /// A name in the checkout, in git's own folder or in the state: below each of them no link is followed.
-    pub(super) fn spot(&self, path: &Path) -> io::Result<Spot> {
+    pub(super) fn spot(&self, path: &Path) -> io::Result<NameIn> {
         match self.root_of(path) {
-            Some((root, rest)) => Spot::below(root, rest),
-            None => Spot::at(path),
+            Some((root, rest)) => NameIn::below(root, rest),
+            None => NameIn::at(path),
         }
     }
 

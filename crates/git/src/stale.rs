@@ -14,8 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::error::At as _;
 use super::worktree::says;
-use super::{GitError, MAX_GIT_TIME, Repo, Trouble};
-use ftl_folder::{self as folder, Spot};
+use super::{ErrorKind, GitError, MAX_GIT_TIME, Repo};
+use ftl_folder::{self as folder, NameIn};
 use ftl_process::Cancel;
 use ftl_process::table::{Identity, boot_id};
 
@@ -197,7 +197,7 @@ impl Repo {
                 );
                 let hint =
                     "end that git; if none is at work here, remove the file, then `ftl resume` the run";
-                return Err(GitError::new(Trouble::Git, message).hint(hint));
+                return Err(GitError::new(ErrorKind::Git, message).hint(hint));
             }
             std::thread::sleep(LOCK_PAUSE);
         }
@@ -217,12 +217,12 @@ impl Repo {
     }
 
     /// A lock, to be removed: no link is followed below the folder of refs, wherever that is.
-    fn lock_spot(&self, lock: &Path) -> io::Result<Spot> {
+    fn lock_spot(&self, lock: &Path) -> io::Result<NameIn> {
         let refs = self.common.join("refs");
         match (lock.strip_prefix(&refs), lock.strip_prefix(&self.common)) {
-            (Ok(name), _) => Spot::below(&refs, name),
-            (Err(_), Ok(name)) => Spot::below(&self.common, name),
-            (Err(_), Err(_)) => Spot::at(lock),
+            (Ok(name), _) => NameIn::below(&refs, name),
+            (Err(_), Ok(name)) => NameIn::below(&self.common, name),
+            (Err(_), Err(_)) => NameIn::at(lock),
         }
     }
 
@@ -395,8 +395,8 @@ mod tests {
     fn git_says_which_lock_is_in_its_way() {
         let said = "`git update-ref` failed: fatal: cannot lock ref 'refs/heads/ftl/a': Unable to create \
             '/x/it's/.git/refs/heads/ftl/a.lock': File exists.; Another git process seems to be running";
-        let found = named_in(&GitError::new(Trouble::Git, said)).unwrap();
+        let found = named_in(&GitError::new(ErrorKind::Git, said)).unwrap();
         assert_eq!(found, Path::new("/x/it's/.git/refs/heads/ftl/a.lock"));
-        assert_eq!(named_in(&GitError::new(Trouble::Git, "fatal: cannot lock ref")), None);
+        assert_eq!(named_in(&GitError::new(ErrorKind::Git, "fatal: cannot lock ref")), None);
     }
 }

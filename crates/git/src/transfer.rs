@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use super::error::At as _;
 use super::filesystem::{Ability, FileSystem, Placing, barrier, is_taken};
-use super::look::{Seen, below, look, path};
+use super::probe::{Seen, below, look, path};
 use super::tree::{Differing, Entry};
-use super::{GitError, Oid, Repo, Trouble, ledger};
+use super::{ErrorKind, GitError, Oid, Repo, ledger};
 use ftl_folder::id::RunId;
-use ftl_folder::place::replace;
-use ftl_folder::{self as folder, Folder, Refusal, Spot};
+use ftl_folder::state_folder::replace;
+use ftl_folder::{self as folder, Folder, FolderRefusal, NameIn};
 
 /// The folder of transfers in git's own.
 pub(super) const IN_GIT: &str = "ftl-transfers";
@@ -222,7 +222,7 @@ impl Repo {
         let changes = self.differing(&record.from, &record.to)?;
         if changes.len() != record.placed.len() {
             let message = format!("`{}` does not fit its commits", self.transfer_file(id).display());
-            return Err(GitError::new(Trouble::Disk, message).hint("see what is in that folder"));
+            return Err(GitError::new(ErrorKind::Disk, message).hint("see what is in that folder"));
         }
         let files = self.transfer_files(record.home, id);
         Ok(Transfer { repo: self, id: id.to_owned(), record, changes, files })
@@ -314,7 +314,7 @@ impl Transfer<'_> {
     }
 
     /// A file of ours.
-    fn ours(&self, path: &Path) -> Result<Spot, GitError> {
+    fn ours(&self, path: &Path) -> Result<NameIn, GitError> {
         self.repo.spot(path).at(path)
     }
 
@@ -406,7 +406,7 @@ impl Transfer<'_> {
         let (ours, target) = (self.ours(file)?, self.target(number));
         let placed = self.repo.spot(&target).and_then(|to| self.able().place(self.system(), &ours, &to));
         match placed {
-            Err(error) if is_taken(&error) || Refusal::is_in_the_way(&error) => Ok(false),
+            Err(error) if is_taken(&error) || FolderRefusal::is_in_the_way(&error) => Ok(false),
             placed => placed.at(&target).map(|()| true),
         }
     }
@@ -431,7 +431,7 @@ impl Transfer<'_> {
     fn remove_empty(&self, number: usize) {
         let above = path(&self.changes[number].path).ancestors().skip(1);
         for above in above.take_while(|above| !above.as_os_str().is_empty()) {
-            if Spot::below(&self.repo.top, above).and_then(|spot| spot.remove_folder()).is_err() {
+            if NameIn::below(&self.repo.top, above).and_then(|spot| spot.remove_folder()).is_err() {
                 break;
             }
         }
@@ -624,7 +624,7 @@ struct Pinned {
 }
 
 impl Pinned {
-    fn at(spot: &Spot) -> io::Result<Pinned> {
+    fn at(spot: &NameIn) -> io::Result<Pinned> {
         let open = spot.pin()?;
         Ok(Pinned { inode: open.metadata()?.ino(), _open: open })
     }
@@ -640,5 +640,5 @@ fn existing(top: &Path, path: &[u8]) -> PathBuf {
 
 /// Whether something is not where it was: it is gone, or a link or a file stands on the way to it.
 fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || Refusal::is_in_the_way(error)
+    error.kind() == io::ErrorKind::NotFound || FolderRefusal::is_in_the_way(error)
 }

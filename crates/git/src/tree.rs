@@ -11,16 +11,18 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use super::chamber::apart;
-use super::entry::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, MODE_NONE, MODE_SUBMODULE, MODE_TREE, Standing};
+use super::entry::{
+    MODE_EXECUTABLE, MODE_FILE, MODE_LINK, MODE_NONE, MODE_SUBMODULE, MODE_TREE, WorktreeEntry,
+};
 use super::error::At as _;
 use super::error::unreadable;
-use super::glance::Known;
-use super::look::{Seen, below, look, read_file, zeroed};
+use super::private_dir::apart;
+use super::probe::{Seen, below, look, read_file, zeroed};
 use super::reader::Info;
 use super::runner::Input;
-use super::{GitError, MAX_GIT_OUTPUT, Oid, Repo, Trouble};
-use crate::change::{Change, Content, FileChange, Kind, MAX_CONTENT_BYTES};
+use super::stat_cache::Known;
+use super::{ErrorKind, GitError, MAX_GIT_OUTPUT, Oid, Repo};
+use crate::change::{Change, Content, EntryKind, FileChange, MAX_CONTENT_BYTES};
 use ftl_core::amount::Unit;
 
 /// The most files that may differ between two trees.
@@ -56,13 +58,13 @@ impl Entry {
         self.mode != MODE_NONE
     }
 
-    pub(super) fn kind(&self) -> Option<Kind> {
+    pub(super) fn kind(&self) -> Option<EntryKind> {
         match self.mode {
             MODE_NONE => None,
-            MODE_LINK => Some(Kind::Link),
-            MODE_SUBMODULE => Some(Kind::Submodule),
-            mode if mode & 0o100 != 0 => Some(Kind::Executable),
-            _ => Some(Kind::File),
+            MODE_LINK => Some(EntryKind::Link),
+            MODE_SUBMODULE => Some(EntryKind::Submodule),
+            mode if mode & 0o100 != 0 => Some(EntryKind::Executable),
+            _ => Some(EntryKind::File),
         }
     }
 }
@@ -81,7 +83,7 @@ pub(super) struct Survey {
 impl Repo {
     /// What is in a folder, looked at through an index of ours, which is brought up to date. What the tree has
     /// beyond the base is among our own objects then.
-    pub(super) fn stand(&self, index: &Path, folder: &Path, base: &Oid) -> Result<Standing, GitError> {
+    pub(super) fn stand(&self, index: &Path, folder: &Path, base: &Oid) -> Result<WorktreeEntry, GitError> {
         unlock(index)?;
         if let Some(standing) = self.as_before(index, folder) {
             return Ok(standing);
@@ -99,7 +101,7 @@ impl Repo {
             Some(tree) => tree,
             None => self.make_gathered(&[base], &|| self.write_tree(index))?,
         };
-        let standing = Standing { tree, left_out };
+        let standing = WorktreeEntry { tree, left_out };
         self.remember(index, &standing, glance);
         Ok(standing)
     }
@@ -202,7 +204,7 @@ impl Repo {
     /// The tree of a commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         let name = format!("{commit}^{{tree}}");
-        match self.known(std::slice::from_ref(&name))?.pop().flatten() {
+        match self.object_infos(std::slice::from_ref(&name))?.pop().flatten() {
             Some(info) => Ok(info.oid),
             None => Err(GitError::missing(format!("there is no tree of {}", commit.short()))),
         }
@@ -221,10 +223,12 @@ impl Repo {
             at = found;
         }
         match at.kind() {
-            Some(Kind::File | Kind::Executable) if at.mode != MODE_TREE => {
+            Some(EntryKind::File | EntryKind::Executable) if at.mode != MODE_TREE => {
                 Ok(self.contents(&[&at.oid], MAX_CONTENT_BYTES, MAX_CHANGE_BYTES)?.pop().flatten())
             }
-            Some(Kind::File | Kind::Executable | Kind::Link | Kind::Submodule) | None => Ok(None),
+            Some(EntryKind::File | EntryKind::Executable | EntryKind::Link | EntryKind::Submodule) | None => {
+                Ok(None)
+            }
         }
     }
 
@@ -252,7 +256,7 @@ impl Repo {
                 }
                 if all.len() > MAX_CHANGED_FILES {
                     let message = format!("more than {MAX_CHANGED_FILES} files differ");
-                    return Err(GitError::new(Trouble::TooMuch, message));
+                    return Err(GitError::new(ErrorKind::TooMuch, message));
                 }
             }
         }
@@ -299,8 +303,8 @@ impl Repo {
         let mut content = |side: &Entry| {
             let kind = side.kind()?;
             let bytes = match kind {
-                Kind::Submodule => Some(side.oid.as_str().as_bytes().to_vec()),
-                Kind::File | Kind::Executable | Kind::Link => contents.next().flatten(),
+                EntryKind::Submodule => Some(side.oid.as_str().as_bytes().to_vec()),
+                EntryKind::File | EntryKind::Executable | EntryKind::Link => contents.next().flatten(),
             };
             Some(Content { kind, bytes })
         };
@@ -341,8 +345,10 @@ impl Repo {
     pub(super) fn is_as(&self, folder: &Path, path: &[u8], wanted: &Entry) -> Result<bool, GitError> {
         let file = below(folder, path);
         let bytes = match (look(folder, path).at(&file)?, wanted.kind()) {
-            (Seen::Link, Some(Kind::Link)) => fs::read_link(&file).map(|to| to.into_os_string().into_vec()),
-            (Seen::File(false), Some(Kind::File)) | (Seen::File(true), Some(Kind::Executable)) => {
+            (Seen::Link, Some(EntryKind::Link)) => {
+                fs::read_link(&file).map(|to| to.into_os_string().into_vec())
+            }
+            (Seen::File(false), Some(EntryKind::File)) | (Seen::File(true), Some(EntryKind::Executable)) => {
                 let size = fs::symlink_metadata(&file).map_or(0, |found| found.len());
                 if self.sizes(&[&wanted.oid])? != [size] {
                     return Ok(false);
@@ -373,12 +379,12 @@ impl Repo {
 
     fn sizes(&self, blobs: &[&Oid]) -> Result<Vec<u64>, GitError> {
         let names: Vec<String> = blobs.iter().map(ToString::to_string).collect();
-        let found = self.known(&names)?.into_iter().zip(blobs);
+        let found = self.object_infos(&names)?.into_iter().zip(blobs);
         found.map(|(info, blob)| info.map(|info| info.size).ok_or_else(|| missing(blob))).collect()
     }
 
     /// What is known about objects, in their order; nothing where there is no such object.
-    pub(super) fn known(&self, names: &[String]) -> Result<Vec<Option<Info>>, GitError> {
+    pub(super) fn object_infos(&self, names: &[String]) -> Result<Vec<Option<Info>>, GitError> {
         self.check_identity()?;
         self.objects.info(&self.runner, &|| self.about_objects(), names)
     }
@@ -411,7 +417,7 @@ fn check_sizes(folder: &Path, paths: &[Vec<u8>]) -> Result<(), GitError> {
         return Ok(());
     };
     let hint = "have git ignore it (`.gitignore`), or take it out of the worktree; nothing was removed";
-    Err(GitError::new(Trouble::TooMuch, message).hint(hint))
+    Err(GitError::new(ErrorKind::TooMuch, message).hint(hint))
 }
 
 fn missing(oid: &Oid) -> GitError {
@@ -478,7 +484,7 @@ pub(super) fn is_doubtful(path: &[u8]) -> bool {
 }
 
 fn is_blob(side: &Entry) -> bool {
-    matches!(side.kind(), Some(Kind::File | Kind::Executable | Kind::Link))
+    matches!(side.kind(), Some(EntryKind::File | EntryKind::Executable | EntryKind::Link))
 }
 
 #[cfg(test)]
@@ -515,7 +521,7 @@ mod tests {
         check_sizes(folder.path(), &[fits.clone(), b"gone".to_vec()]).unwrap();
         let large = make("large", MAX_FILE_BYTES + 1);
         let said = check_sizes(folder.path(), &[fits, large]).unwrap_err();
-        assert_eq!(said.trouble, Trouble::TooMuch);
+        assert_eq!(said.trouble, ErrorKind::TooMuch);
         assert!(said.message.starts_with("`large` has 512 MiB") && said.hint.is_some(), "{said}");
         let many: Vec<Vec<u8>> = (0..5).map(|at| make(&at.to_string(), MAX_FILE_BYTES)).collect();
         let said = check_sizes(folder.path(), &many).unwrap_err();

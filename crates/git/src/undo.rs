@@ -9,9 +9,9 @@ use ftl_core::catalogue::build::Delivery;
 use super::branch::short;
 use super::deliver::{DeliveryRecord, Stage, delivered_ref};
 use super::error::At as _;
-use super::person::Moved;
+use super::person_checkout::Moved;
 use super::transfer::Move;
-use super::{GitError, Oid, Repo, Trouble};
+use super::{ErrorKind, GitError, Oid, Repo};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 
@@ -68,7 +68,7 @@ impl Repo {
         let _turn = self.hold("delivery", &Cancel::new())?;
         let mut all = self.deliveries(run)?;
         let Some(mut last) = all.pop() else {
-            return Err(GitError::new(Trouble::Unknown, format!("run {run} has delivered nothing"))
+            return Err(GitError::new(ErrorKind::Unknown, format!("run {run} has delivered nothing"))
                 .hint("`git branch --list 'ftl/*'` shows the branches of runs"));
         };
         let mut undone = Undone {
@@ -86,7 +86,7 @@ impl Repo {
                 return Ok(undone);
             }
             Stage::Begun => {
-                let error = GitError::new(Trouble::Unsuitable, "the delivery is not finished");
+                let error = GitError::new(ErrorKind::Unsuitable, "the delivery is not finished");
                 return Err(error.hint(format!("go on with the run first: `ftl resume {run}`")));
             }
             Stage::Done | Stage::Undoing => {}
@@ -110,7 +110,7 @@ impl Repo {
             Moved::Refused(why) => {
                 write(&mut last, Stage::Done)?;
                 let message = format!("the delivery of run {run} cannot be taken back: {why}");
-                Err(GitError::new(Trouble::Stale, message).hint(self.instead(run, &last)?))
+                Err(GitError::new(ErrorKind::Stale, message).hint(self.instead(run, &last)?))
             }
         }
     }

@@ -19,11 +19,11 @@ use super::durable::Moment;
 use super::error::At as _;
 use super::error::unreadable;
 use super::lock::Held;
-use super::look::{self, Seen, below, look, zeroed};
-use super::{GitError, NOBODY, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
+use super::probe::{self, Seen, below, look, zeroed};
+use super::{ErrorKind, GitError, NOBODY, Oid, Repo, WorktreeEntry, WorktreeId, ledger};
 use ftl_folder::id::RunId;
-use ftl_folder::place::mark;
-use ftl_folder::{Folder, Spot};
+use ftl_folder::state_folder::mark;
+use ftl_folder::{Folder, NameIn};
 use ftl_process::Cancel;
 
 /// The most ignored files that a worktree gets a copy of.
@@ -70,7 +70,7 @@ pub(super) struct WorktreeRecord {
 
 /// What became of a worktree that was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closed {
+pub struct CloseOutcome {
     /// The ref under which what existed only there is kept; none where nothing did.
     pub kept: Option<String>,
     /// Where a worktree stands now that somebody has moved away; it was left alone.
@@ -79,7 +79,7 @@ pub struct Closed {
 
 /// How far the work in a worktree has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct WorktreeProgress {
     /// The tree that is there.
     pub tree: Oid,
     /// How many commits were made there.
@@ -155,7 +155,7 @@ impl Repo {
         };
         self.copy_ignored(&self.path_of(id))?;
         setup(&self.path_of(id)).map_err(|why| {
-            GitError::new(Trouble::Unsuitable, format!("worktree {id} could not be set up: {why}"))
+            GitError::new(ErrorKind::Unsuitable, format!("worktree {id} could not be set up: {why}"))
         })?;
         self.note_stood(id, &tree)?;
         let record = WorktreeRecord { ready: true, ..record };
@@ -183,7 +183,7 @@ impl Repo {
     }
 
     pub(super) fn worktree_record(&self, id: &WorktreeId) -> Result<WorktreeRecord, GitError> {
-        let unknown = || GitError::new(Trouble::Unknown, format!("there is no worktree {id}"));
+        let unknown = || GitError::new(ErrorKind::Unknown, format!("there is no worktree {id}"));
         ledger::read(&self.worktree_file(id))?.ok_or_else(unknown)
     }
 
@@ -219,16 +219,16 @@ impl Repo {
         let (index, theirs) = (self.index_file(id), self.admin(id).join("index"));
         ftl_folder::copy(&index, &theirs).at(&theirs)?;
         let given = mark(&ftl_folder::metadata(&theirs).at(&theirs)?);
-        self.given().insert(id.clone(), given);
+        self.lock_given().insert(id.clone(), given);
         Ok(())
     }
 
     /// Whether the index of a worktree is the one that it was given: nobody has staged anything there.
     pub(super) fn is_given(&self, id: &WorktreeId, found: &fs::Metadata) -> bool {
-        self.given().get(id).is_some_and(|given| *given == mark(found))
+        self.lock_given().get(id).is_some_and(|given| *given == mark(found))
     }
 
-    fn given(&self) -> MutexGuard<'_, BTreeMap<WorktreeId, String>> {
+    fn lock_given(&self) -> MutexGuard<'_, BTreeMap<WorktreeId, String>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,14 +244,14 @@ impl Repo {
     pub(super) fn register(&self, id: &WorktreeId, commit: &Oid, held: &Held) -> Result<(), GitError> {
         self.check_identity()?;
         let folder = self.place.worktrees();
-        ftl_folder::make(&folder).map_err(|error| match ftl_folder::Refusal::of(&error) {
-            Some(refusal) => GitError::new(Trouble::Unsuitable, refusal.to_string()).hint(refusal.hint()),
+        ftl_folder::make(&folder).map_err(|error| match ftl_folder::FolderRefusal::of(&error) {
+            Some(refusal) => GitError::new(ErrorKind::Unsuitable, refusal.to_string()).hint(refusal.hint()),
             None => error.into(),
         })?;
         if let Some(other) = self.moved_to(id) {
             let message = format!("git has a worktree {id} already, in `{}`", other.display());
             let hint = "remove it with `git worktree remove`, or go on there yourself";
-            return Err(GitError::new(Trouble::Unsuitable, message).hint(hint));
+            return Err(GitError::new(ErrorKind::Unsuitable, message).hint(hint));
         }
         self.set_aside(id)?;
         self.keep_commits_held(id, "its folder was gone", ftl_folder::clock::wall() / 1000, held)?;
@@ -268,7 +268,7 @@ impl Repo {
             return Ok(());
         }
         let message = format!("git made worktree {id} in another way than it was asked to");
-        Err(GitError::new(Trouble::Git, message))
+        Err(GitError::new(ErrorKind::Git, message))
     }
 
     /// Writes down a worktree as git does it, where git would do no more than that: git starts itself several
@@ -297,7 +297,7 @@ impl Repo {
         put(&made.join("HEAD"), format!("{commit}\n").as_bytes())?;
         // One that is gone in a moment need not be on the disk.
         if ftl_folder::is_file(&self.worktree_file(id)) {
-            let head = ftl_folder::open(&made.join("HEAD"), ftl_folder::Use::Read);
+            let head = ftl_folder::open(&made.join("HEAD"), ftl_folder::OpenMode::Read);
             head.and_then(|file| file.sync_all()).at(&made)?;
         }
         // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
@@ -348,17 +348,17 @@ impl Repo {
         }
         self.runner.step("copy ignored files")?;
         let index = self.chamber.home().join("index").join("none");
-        let found = self.listed(&index, &self.top)?;
+        let found = self.list_ignored(&index, &self.top)?;
         if found.len() > MAX_COPIED_FILES {
             let message = format!("{} ignored files would be copied into each worktree", found.len());
             let hint = format!("list fewer; {MAX_COPIED_FILES} are allowed");
-            return Err(GitError::new(Trouble::TooMuch, message).hint(hint));
+            return Err(GitError::new(ErrorKind::TooMuch, message).hint(hint));
         }
         found.iter().try_for_each(|path| copy(&self.top, to, path))
     }
 
     /// The files of a folder that the settings list and that are neither ours nor another repository's.
-    pub(super) fn listed(&self, index: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+    pub(super) fn list_ignored(&self, index: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, GitError> {
         let patterns = self.settings.copied.iter().map(|pattern| format!(":(glob){pattern}"));
         let words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"];
         let call = self.inside(index, folder).words(words).words(patterns);
@@ -370,11 +370,13 @@ impl Repo {
     }
 
     /// What is in a worktree now.
-    pub fn tree(&self, id: &WorktreeId) -> Result<Standing, GitError> {
+    pub fn tree(&self, id: &WorktreeId) -> Result<WorktreeEntry, GitError> {
         let base = self.worktree_record(id)?.base;
         if !self.stands(id) {
             let message = format!("worktree {id} is not where it was made");
-            return Err(GitError::new(Trouble::Stale, message).hint("its last kept work can be brought back"));
+            return Err(
+                GitError::new(ErrorKind::Stale, message).hint("its last kept work can be brought back")
+            );
         }
         // Git itself refuses when two look through one index at the same time.
         let _turn = self.hold(&format!("index.{id}"), &Cancel::new())?;
@@ -394,13 +396,13 @@ impl Repo {
     ) -> Result<T, GitError> {
         for _ in 1..MAX_READINGS {
             match act() {
-                Err(error) if error.trouble == Trouble::Missing => self.forget_index(id)?,
+                Err(error) if error.trouble == ErrorKind::Missing => self.forget_index(id)?,
                 done => return done,
             }
         }
         let hint = "somebody prunes the repository; `ftl resume` reads the files of the worktree again, `ftl doctor` \
                     tells what is missing";
-        act().map_err(|error| if error.trouble == Trouble::Missing { error.hint(hint) } else { error })
+        act().map_err(|error| if error.trouble == ErrorKind::Missing { error.hint(hint) } else { error })
     }
 
     /// Forgets what our index says about the files of a worktree: they are all read again, and their objects written
@@ -417,7 +419,7 @@ impl Repo {
     }
 
     /// How far the work in a worktree has come.
-    pub fn progress(&self, id: &WorktreeId) -> Result<Progress, GitError> {
+    pub fn progress(&self, id: &WorktreeId) -> Result<WorktreeProgress, GitError> {
         let record = self.worktree_record(id)?;
         let tree = self.tree(id)?.tree;
         let words = ["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"];
@@ -437,15 +439,15 @@ impl Repo {
             files.push(String::from_utf8_lossy(path).into_owned());
         }
         let commits = self.own_commits(id, &record.base)?.len() as u64;
-        Ok(Progress { tree, commits, files, added, removed })
+        Ok(WorktreeProgress { tree, commits, files, added, removed })
     }
 
     /// Closes a worktree: keeps what exists only there, then removes it. Closing one that is closed
     /// changes nothing.
-    pub fn close_worktree(&self, id: &WorktreeId, why: &str, when: u64) -> Result<Closed, GitError> {
+    pub fn close_worktree(&self, id: &WorktreeId, why: &str, when: u64) -> Result<CloseOutcome, GitError> {
         if ledger::read::<WorktreeRecord>(&self.worktree_file(id))?.is_none() {
             self.empty_trash(id)?;
-            return Ok(Closed { kept: self.last_kept(id)?, moved_to: None });
+            return Ok(CloseOutcome { kept: self.last_kept(id)?, moved_to: None });
         }
         let trash = self.trash(id);
         let moved_to = self.moved_to(id);
@@ -474,7 +476,7 @@ impl Repo {
         self.forget_stood(id)?;
         self.empty_trash(id)?;
         self.tidy_objects()?;
-        Ok(Closed {
+        Ok(CloseOutcome {
             kept: match kept {
                 Some(name) => Some(name),
                 None => self.last_kept(id)?,
@@ -510,7 +512,7 @@ impl Repo {
 
     /// Where a worktree went that was moved with git.
     fn moved_to(&self, id: &WorktreeId) -> Option<PathBuf> {
-        let file = look::path(&says(&self.admin(id).join("gitdir"))).to_owned();
+        let file = probe::path(&says(&self.admin(id).join("gitdir"))).to_owned();
         let folder = file.parent()?.to_owned();
         let is_elsewhere = folder.is_absolute() && folder != self.path_of(id) && folder != self.trash(id);
         (is_elsewhere && says(&file) == points_to(&self.admin(id))).then_some(folder)
@@ -519,7 +521,7 @@ impl Repo {
 
 /// What a small file says, without its last newline; nothing where it cannot be read.
 pub(super) fn says(file: &Path) -> Vec<u8> {
-    let mut text = look::read_file(file, MAX_POINTER_BYTES).unwrap_or_default();
+    let mut text = probe::read_file(file, MAX_POINTER_BYTES).unwrap_or_default();
     if text.ends_with(b"\n") {
         text.pop();
     }
@@ -551,16 +553,16 @@ fn copy(from: &Path, to: &Path, path: &[u8]) -> Result<(), GitError> {
     if !free || !matches!(look(from, path).at(&source)?, Seen::File(_)) {
         return Ok(());
     }
-    let path = look::path(path);
-    let mut open = Spot::below(from, path).and_then(|spot| spot.open()).at(&source)?;
+    let path = probe::path(path);
+    let mut open = NameIn::below(from, path).and_then(|spot| spot.open()).at(&source)?;
     let found = open.metadata().at(&source)?;
     if found.len() > MAX_COPIED_BYTES {
         let message = format!("`{}` is larger than {MAX_COPIED_BYTES} bytes", source.display());
-        return Err(GitError::new(Trouble::TooMuch, message).hint("list smaller files to be copied"));
+        return Err(GitError::new(ErrorKind::TooMuch, message).hint("list smaller files to be copied"));
     }
     ftl_folder::make_below(to, path.parent().unwrap_or(Path::new(""))).at(&target)?;
     let mode = found.permissions().mode() & 0o777;
-    let mut new = Spot::below(to, path).and_then(|spot| spot.create(mode)).at(&target)?;
+    let mut new = NameIn::below(to, path).and_then(|spot| spot.create(mode)).at(&target)?;
     io::copy(&mut open, &mut new).at(&target).map(drop)
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use divan::{Bencher, counter::ItemsCount};
 use ftl_core::catalogue::Catalogue;
-use ftl_core::plan::{Graph, Progress};
+use ftl_core::plan::{Graph, PlanProgress};
 use ftl_core::run::{Entry, Event, Input, Outcome, Run, Terms, Usage};
 use ftl_core::value::Value;
 use ftl_language::library::{Library, built_in_sources};
@@ -260,7 +260,7 @@ fn ready_set_of_100_000_tasks(bencher: Bencher<'_, '_>) {
     let tasks = tasks(false);
     bencher.counter(ItemsCount::new(100_000usize)).bench_local(|| {
         let graph = Graph::build(&tasks).unwrap();
-        Progress::new(Arc::new(graph)).ready().len()
+        PlanProgress::new(Arc::new(graph)).ready().len()
     });
 }
 

@@ -8,17 +8,19 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::performer::Performer;
 use ftl_core::program::{CallCode, InputCode, LimitCode, Node, Program, StateCode};
 use ftl_core::run::eval;
-use ftl_core::syntax::{Arg, Args, Block, Call, Preset, State, Statement, Step, Target, What, print};
+use ftl_core::syntax::{
+    Arg, Args, Block, Call, Preset, State, Statement, StatementKind, Step, Target, print,
+};
 use ftl_core::types::Type;
 use ftl_core::value::{Name, Value};
 
 use crate::check::calls::{branch_names, preset_type, question_type, word_type};
 use crate::check::headers::choice_input;
-use crate::check::{Edge, Pasted};
+use crate::check::{Pasted, ProvenEdge};
 use crate::source::digest;
 
 /// Builds the program of a document that the checker found sound, with its edges.
-pub fn build(pasted: &Pasted, edges: &[Edge], digest: &str, catalogue: &Catalogue) -> Program {
+pub fn build(pasted: &Pasted, edges: &[ProvenEdge], digest: &str, catalogue: &Catalogue) -> Program {
     let document = &pasted.document;
     let states: Vec<StateCode> = pasted
         .states
@@ -108,7 +110,7 @@ fn lay(block: &Block, around: &Around, catalogue: &Catalogue, nodes: &mut Vec<No
             span: statement.span,
         });
         let (body, otherwise) = inside(statement);
-        let is_each = matches!(&statement.what, What::Step { step: Step::ForEach { .. }, .. });
+        let is_each = matches!(&statement.what, StatementKind::Step { step: Step::ForEach { .. }, .. });
         if let Some(body) = body {
             nodes[place as usize].body = body.first().map(|first| first.place);
             let after = if is_each { None } else { next };
@@ -129,30 +131,41 @@ fn lay(block: &Block, around: &Around, catalogue: &Catalogue, nodes: &mut Vec<No
     }
 }
 
-fn guards_inside(what: &What, outer: &Arc<Vec<Name>>) -> Arc<Vec<Name>> {
+fn guards_inside(what: &StatementKind, outer: &Arc<Vec<Name>>) -> Arc<Vec<Name>> {
     match what {
-        What::If { condition, .. } => {
+        StatementKind::If { condition, .. } => {
             Arc::new(outer.iter().cloned().chain([Name::from(condition.to_string())]).collect())
         }
-        What::Step { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {
+        StatementKind::Step { .. }
+        | StatementKind::Emit(_)
+        | StatementKind::Set(..)
+        | StatementKind::Increment(_)
+        | StatementKind::Refill(..) => outer.clone(),
+        StatementKind::Use(_) | StatementKind::Exit(_) | StatementKind::Proceed | StatementKind::Broken => {
             outer.clone()
         }
-        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => outer.clone(),
     }
 }
 
 fn inside(statement: &Statement) -> (Option<&Block>, Option<&Block>) {
     match &statement.what {
-        What::If { body, .. } => (Some(body), None),
-        What::Step { step: Step::ForEach { body, .. }, otherwise } => (Some(body), otherwise.as_ref()),
-        What::Step { otherwise, .. } => (None, otherwise.as_ref()),
-        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => (None, None),
-        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => (None, None),
+        StatementKind::If { body, .. } => (Some(body), None),
+        StatementKind::Step { step: Step::ForEach { body, .. }, otherwise } => {
+            (Some(body), otherwise.as_ref())
+        }
+        StatementKind::Step { otherwise, .. } => (None, otherwise.as_ref()),
+        StatementKind::Emit(_)
+        | StatementKind::Set(..)
+        | StatementKind::Increment(_)
+        | StatementKind::Refill(..) => (None, None),
+        StatementKind::Use(_) | StatementKind::Exit(_) | StatementKind::Proceed | StatementKind::Broken => {
+            (None, None)
+        }
     }
 }
 
 fn calls(statement: &Statement, catalogue: &Catalogue) -> Vec<CallCode> {
-    let What::Step { step, .. } = &statement.what else { return Vec::new() };
+    let StatementKind::Step { step, .. } = &statement.what else { return Vec::new() };
     match step {
         Step::Do { call, pipe, .. } | Step::Check { call, pipe, .. } => {
             vec![call_code(call, *pipe, catalogue)]

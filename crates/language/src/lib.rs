@@ -11,12 +11,12 @@
 pub mod build;
 pub mod check;
 pub mod draw;
+pub mod expand;
 pub mod library;
 pub mod parse;
-pub mod paste;
 pub mod problem;
 pub mod source;
 pub mod tokens;
 
-pub use problem::{Problem, Severity};
-pub use source::{Source, Span};
+pub use problem::{Problem, ProblemSeverity};
+pub use source::{SourceDocument, Span};

@@ -9,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::build::build;
 use crate::check::graph::edges;
-use crate::check::{self, Findings, Pasted, shown};
+use crate::check::{self, CheckReport, Pasted, shown};
 use crate::draw;
+use crate::expand::{Shelf, paste};
 use crate::parse::parse;
-use crate::paste::{Shelf, paste};
-use crate::problem::{Problem, Severity};
-use crate::source::{Origin, Source, Span, digest};
+use crate::problem::{Problem, ProblemSeverity};
+use crate::source::{DocumentOrigin, SourceDocument, Span, digest};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::program::{BoardCode, Program, Programs};
 use ftl_core::syntax::Document;
@@ -57,11 +57,11 @@ pub struct Protocol {
     /// Its document, by its place in the library.
     pub file: u32,
     /// Where its document came from.
-    pub origin: Origin,
+    pub origin: DocumentOrigin,
     /// The digest of its document.
     pub digest: String,
     /// What the checker found out about it.
-    pub findings: Findings,
+    pub findings: CheckReport,
     /// The program, if the document is sound.
     pub program: Option<Arc<Program>>,
     /// Its states in order.
@@ -78,7 +78,7 @@ pub struct Protocol {
 /// with what runs it, so that what is found does not depend on what was asked for before.
 #[derive(Clone, Debug)]
 pub struct Library {
-    sources: Vec<Source>,
+    sources: Vec<SourceDocument>,
     entries: BTreeMap<Name, Entry>,
     /// Documents that define no protocol of their own, with what is wrong with them.
     strays: Vec<(u32, Vec<Problem>)>,
@@ -124,7 +124,7 @@ impl Library {
     }
 
     /// The protocols of documents; a later one replaces an earlier one of the same name from another origin.
-    pub fn load(sources: Vec<Source>, catalogue: &'static Catalogue) -> Library {
+    pub fn load(sources: Vec<SourceDocument>, catalogue: &'static Catalogue) -> Library {
         let mut library = Library {
             sources,
             entries: BTreeMap::new(),
@@ -167,7 +167,7 @@ impl Library {
             return;
         };
         let name = ident.name.clone();
-        if source.origin != Origin::File && *source.stem() != *name {
+        if source.origin != DocumentOrigin::File && *source.stem() != *name {
             let message = format!("the file is called `{}` and defines the protocol `{name}`", source.stem());
             problems.push(
                 Problem::error("name", ident.span, message)
@@ -246,7 +246,7 @@ impl Library {
         }
     }
 
-    fn protocol(&self, name: &Name, entry: &Entry, pasted: &Pasted, mut findings: Findings) -> Protocol {
+    fn protocol(&self, name: &Name, entry: &Entry, pasted: &Pasted, mut findings: CheckReport) -> Protocol {
         let source = &self.sources[entry.file as usize];
         if !pasted.document.broken {
             findings.problems.extend(drawings(entry.file, source, &machine(name, pasted, &findings)));
@@ -283,7 +283,7 @@ impl Library {
     }
 
     /// The documents, in the order in which spans name them.
-    pub fn sources(&self) -> &[Source] {
+    pub fn sources(&self) -> &[SourceDocument] {
         &self.sources
     }
 
@@ -371,7 +371,7 @@ impl Library {
 
     /// Whether every document is sound.
     pub fn is_sound(&self) -> bool {
-        let error = |problem: &Problem| problem.severity == Severity::Error;
+        let error = |problem: &Problem| problem.severity == ProblemSeverity::Error;
         self.protocols().all(|protocol| protocol.findings.is_sound())
             && !self.strays.iter().any(|(_, problems)| problems.iter().any(error))
     }
@@ -416,10 +416,12 @@ impl Programs for Library {
 }
 
 /// The built-in documents.
-pub fn built_in_sources() -> Vec<Source> {
+pub fn built_in_sources() -> Vec<SourceDocument> {
     BUILT_IN
         .iter()
-        .map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, text))
+        .map(|(name, text)| {
+            SourceDocument::new(format!("protocols/{name}.md"), DocumentOrigin::BuiltIn, text)
+        })
         .collect()
 }
 
@@ -429,9 +431,9 @@ fn versions(catalogue: &'static Catalogue) -> Vec<Library> {
     let mut libraries = vec![Library::load(built_in_sources(), catalogue)];
     for (_, changed) in EARLIER {
         texts.extend(changed.iter().copied());
-        let sources = texts
-            .iter()
-            .map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, *text));
+        let sources = texts.iter().map(|(name, text)| {
+            SourceDocument::new(format!("protocols/{name}.md"), DocumentOrigin::BuiltIn, *text)
+        });
         libraries.push(Library::load(sources.collect(), catalogue));
     }
     libraries
@@ -443,23 +445,23 @@ fn shown_of(pasted: &Pasted, entry: &Entry) -> Shown {
 }
 
 /// Whether a document is one that comes with the program, under its own name.
-fn is_embedded(source: &Source) -> bool {
+fn is_embedded(source: &SourceDocument) -> bool {
     let is_it = |(name, text): &(&str, &str)| *name == source.stem() && **text == *source.text;
-    source.origin == Origin::BuiltIn && BUILT_IN.iter().any(is_it)
+    source.origin == DocumentOrigin::BuiltIn && BUILT_IN.iter().any(is_it)
 }
 
-fn machine(name: &Name, pasted: &Pasted, findings: &Findings) -> draw::Machine {
+fn machine(name: &Name, pasted: &Pasted, findings: &CheckReport) -> draw::Machine {
     let states: Vec<Name> = pasted.states.iter().map(|state| state.name.name.clone()).collect();
     machine_of(name, &states, findings)
 }
 
-fn machine_of(name: &Name, states: &[Name], findings: &Findings) -> draw::Machine {
+fn machine_of(name: &Name, states: &[Name], findings: &CheckReport) -> draw::Machine {
     let holds = |state: &Name| findings.states.get(state).is_some_and(|facts| !facts.holds.is_empty());
     draw::Machine {
         name: name.to_string(),
         states: states
             .iter()
-            .map(|state| draw::Shape {
+            .map(|state| draw::DrawnState {
                 name: state.to_string(),
                 last: findings.last.contains(state),
                 can_hold: holds(state),
@@ -478,7 +480,7 @@ fn machine_of(name: &Name, states: &[Name], findings: &Findings) -> draw::Machin
 }
 
 /// Every drawing in the document has exactly the edges of the program.
-fn drawings(file: u32, source: &Source, machine: &draw::Machine) -> Vec<Problem> {
+fn drawings(file: u32, source: &SourceDocument, machine: &draw::Machine) -> Vec<Problem> {
     let mut problems = Vec::new();
     for drawing in draw::read(&source.text) {
         for difference in draw::compare(&drawing, machine) {

@@ -7,10 +7,12 @@ mod cursor;
 mod template;
 
 use crate::problem::Problem;
-use crate::source::{Line, MAX_DOCUMENT_BYTES, Source, Span};
-use crate::tokens::{self, Placed, Sign, Token};
+use crate::source::{MAX_DOCUMENT_BYTES, SourceDocument, SourceLine, Span};
+use crate::tokens::{self, Placed, Punctuation, Token};
 use cursor::Cursor;
-use ftl_core::syntax::{Block, BoardLine, Document, Exit, Ident, Pattern, State, Statement, Step, What};
+use ftl_core::syntax::{
+    Block, BoardLine, Document, Exit, Ident, Pattern, State, Statement, StatementKind, Step,
+};
 
 /// How deep blocks may nest.
 pub const MAX_BLOCK_DEPTH: usize = 16;
@@ -62,7 +64,7 @@ fn is_reserved(word: &str) -> bool {
 }
 
 /// Reads a document; the problems are all that reading alone can find.
-pub fn parse(file: u32, source: &Source) -> (Document, Vec<Problem>) {
+pub fn parse(file: u32, source: &SourceDocument) -> (Document, Vec<Problem>) {
     let mut parser = Parser { file, problems: Vec::new(), depth: 0 };
     let mut document = Document::default();
     let start = Span { file, start: 0, end: 0 };
@@ -112,7 +114,7 @@ impl Node {
     }
 
     fn is_branch(&self) -> bool {
-        matches!(self.tokens.first(), Some(Placed { token: Token::Sign(Sign::Dash), .. }))
+        matches!(self.tokens.first(), Some(Placed { token: Token::Sign(Punctuation::Dash), .. }))
     }
 }
 
@@ -137,7 +139,7 @@ fn once<T>(kept: &mut Option<T>, said: T, header: &Ident, span: Span) -> Read<()
 
 impl Parser {
     /// Builds the tree of lines by their indentation.
-    fn tree(&mut self, lines: &[Line<'_>]) -> Vec<Node> {
+    fn tree(&mut self, lines: &[SourceLine<'_>]) -> Vec<Node> {
         let mut roots = Vec::new();
         let mut open: Vec<(usize, Node)> = Vec::new();
         for line in lines {
@@ -200,7 +202,7 @@ impl Parser {
         }
     }
 
-    fn indent(&mut self, line: &Line<'_>, span: Span) -> usize {
+    fn indent(&mut self, line: &SourceLine<'_>, span: Span) -> usize {
         let lead: &str = &line.text[..line.text.len() - line.text.trim_start().len()];
         if lead.contains(|one: char| one != ' ') {
             let problem = Problem::error("indentation", span, "this line is not indented by spaces");
@@ -228,7 +230,7 @@ impl Parser {
             )
             .near(&word.name, HEADERS));
         }
-        line.sign(Sign::Colon)?;
+        line.sign(Punctuation::Colon)?;
         let takes_block = matches!(&*word.name, "STATE" | "PATTERN");
         match &*word.name {
             "PROTOCOL" => self.protocol(&mut line, document)?,
@@ -281,7 +283,7 @@ impl Parser {
         let mut params = Vec::new();
         if line.take_word("with") {
             params.push(line.name("a parameter")?);
-            while line.take(Sign::Comma) {
+            while line.take(Punctuation::Comma) {
                 params.push(line.name("a parameter")?);
             }
         }
@@ -295,7 +297,7 @@ impl Parser {
         let mut params = Vec::new();
         if line.take_word("with") {
             params.push(line.param()?);
-            while line.take(Sign::Comma) {
+            while line.take(Punctuation::Comma) {
                 params.push(line.param()?);
             }
         }
@@ -310,7 +312,7 @@ impl Parser {
             let problem = Problem::error("empty-block", above, "nothing is indented below this line");
             self.problems.push(problem.hint("indent its statements by two spaces"));
             document.broken = true;
-            return vec![Statement { what: What::Broken, span: above, pasted: None, place: 0 }];
+            return vec![Statement { what: StatementKind::Broken, span: above, pasted: None, place: 0 }];
         }
         let mut block = Block::new();
         for node in nodes {
@@ -321,7 +323,12 @@ impl Parser {
                 read => {
                     self.problems.extend(read.err().filter(|_| !node.bad));
                     document.broken = true;
-                    block.push(Statement { what: What::Broken, span: node.span, pasted: None, place: 0 });
+                    block.push(Statement {
+                        what: StatementKind::Broken,
+                        span: node.span,
+                        pasted: None,
+                        place: 0,
+                    });
                     self.look_below(node, document);
                 }
             }
@@ -341,7 +348,7 @@ impl Parser {
     /// `statement { "," statement }`; the lines below belong to the last of them.
     fn clause(&mut self, line: &mut Cursor<'_>, node: &Node, document: &mut Document) -> Read<Block> {
         let mut block = vec![self.statement(line, node, document)?];
-        while line.take(Sign::Comma) {
+        while line.take(Punctuation::Comma) {
             block.push(self.statement(line, node, document)?);
         }
         Ok(block)
@@ -369,7 +376,7 @@ impl Parser {
         if !VERBS.contains(&&*verb.name) {
             return Err(unknown_verb(&verb));
         }
-        let colon = line.take(Sign::Colon);
+        let colon = line.take(Punctuation::Colon);
         let bare = matches!(&*verb.name, "PROCEED" | "STAY");
         if !colon && line.first && !bare {
             return Err(Problem::error(
@@ -383,21 +390,21 @@ impl Parser {
         let what = match &*verb.name {
             "DO" | "CHECK" | "WAIT" | "ASK" | "PAY" => self.step(&verb.name, line, node, document)?,
             "IF" => self.condition(line, node, document)?,
-            "EMIT" => What::Emit(line.emit()?),
+            "EMIT" => StatementKind::Emit(line.emit()?),
             "SET" => line.set()?,
-            "INCREMENT" => What::Increment(line.name("a variable")?),
+            "INCREMENT" => StatementKind::Increment(line.name("a variable")?),
             "REFILL" => line.refill()?,
-            "USE" => What::Use(line.pattern_use()?),
-            "PROCEED" => What::Proceed,
-            _ => What::Exit(line.exit(&verb.name, colon)?),
+            "USE" => StatementKind::Use(line.pattern_use()?),
+            "PROCEED" => StatementKind::Proceed,
+            _ => StatementKind::Exit(line.exit(&verb.name, colon)?),
         };
         self.no_block_below(&what, line, node)?;
         Ok(Statement { what, span: start.to(line.before()), pasted: None, place: 0 })
     }
 
     /// Lines below a statement that takes none are an error, not something to skip.
-    fn no_block_below(&self, what: &What, line: &Cursor<'_>, node: &Node) -> Read<()> {
-        let takes = matches!(what, What::Step { .. } | What::If { .. });
+    fn no_block_below(&self, what: &StatementKind, line: &Cursor<'_>, node: &Node) -> Read<()> {
+        let takes = matches!(what, StatementKind::Step { .. } | StatementKind::If { .. });
         match node.below.first() {
             Some(below) if line.at_end() && !takes => {
                 Err(Problem::error("indentation", below.span, "nothing can be indented below this statement"))
@@ -406,9 +413,14 @@ impl Parser {
         }
     }
 
-    fn condition(&mut self, line: &mut Cursor<'_>, node: &Node, document: &mut Document) -> Read<What> {
+    fn condition(
+        &mut self,
+        line: &mut Cursor<'_>,
+        node: &Node,
+        document: &mut Document,
+    ) -> Read<StatementKind> {
         let condition = line.expr(0)?;
-        line.sign(Sign::Arrow)?;
+        line.sign(Punctuation::Arrow)?;
         let body = if line.at_end() {
             self.block(&node.below, node.span, document)
         } else {
@@ -418,7 +430,7 @@ impl Parser {
             return Err(Problem::error("else-after-if", line.here(), "IF has no ELSE")
                 .hint("what stands on the next line is the other way"));
         }
-        Ok(What::If { condition, body })
+        Ok(StatementKind::If { condition, body })
     }
 
     fn step(
@@ -427,7 +439,7 @@ impl Parser {
         line: &mut Cursor<'_>,
         node: &Node,
         document: &mut Document,
-    ) -> Read<What> {
+    ) -> Read<StatementKind> {
         let step = match verb {
             "DO" => self.do_step(line, node, document)?,
             "CHECK" => line.check()?,
@@ -436,7 +448,7 @@ impl Parser {
             _ => line.pay()?,
         };
         let otherwise = self.otherwise(&step, line, node, document)?;
-        Ok(What::Step { step, otherwise })
+        Ok(StatementKind::Step { step, otherwise })
     }
 
     fn do_step(&mut self, line: &mut Cursor<'_>, node: &Node, document: &mut Document) -> Read<Step> {
@@ -447,7 +459,7 @@ impl Parser {
         if line.word_is("FOR") {
             return self.for_each(bind, line, node, document);
         }
-        let pipe = line.take(Sign::Pipe);
+        let pipe = line.take(Punctuation::Pipe);
         let call = line.call()?;
         let paying = line.paying()?;
         Ok(Step::Do { bind, pipe, call, paying })
@@ -458,7 +470,7 @@ impl Parser {
         let mut calls = Vec::new();
         for below in node.below.iter().filter(|below| !below.starts_with("ELSE")) {
             let mut branch = Cursor::new(self.file, below);
-            branch.sign(Sign::Dash)?;
+            branch.sign(Punctuation::Dash)?;
             calls.push(branch.call()?);
             branch.end()?;
             if let Some(deeper) = below.below.first() {
@@ -548,7 +560,7 @@ impl Parser {
         let start = line.here();
         let (target, hole) = line.state_name()?;
         let args = line.with_args()?;
-        let what = What::Exit(Exit::Goto { target, hole, args, by_else: true });
+        let what = StatementKind::Exit(Exit::Goto { target, hole, args, by_else: true });
         Ok(vec![Statement { what, span: start.to(line.before()), pasted: None, place: 0 }])
     }
 }

@@ -6,12 +6,12 @@
 use ftl_core::nearest::nearest;
 use serde::Serialize;
 
-use crate::source::{Source, Span};
+use crate::source::{SourceDocument, Span};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// The document does not load.
     Error,
     /// The document loads, and a person should look.
@@ -22,7 +22,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// A short stable name, such as `unknown-field`.
     pub code: &'static str,
     /// What is wrong.
@@ -38,12 +38,19 @@ pub struct Problem {
 impl Problem {
     /// An error.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Problem {
-        Problem { severity: Severity::Error, code, message: message.into(), span, hint: None, pasted: None }
+        Problem {
+            severity: ProblemSeverity::Error,
+            code,
+            message: message.into(),
+            span,
+            hint: None,
+            pasted: None,
+        }
     }
 
     /// A warning.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Problem {
-        Problem { severity: Severity::Warning, ..Problem::error(code, span, message) }
+        Problem { severity: ProblemSeverity::Warning, ..Problem::error(code, span, message) }
     }
 
     /// The same with a hint.
@@ -76,10 +83,10 @@ impl Problem {
     }
 
     /// The problem as plain text with file, line and caret.
-    pub fn render(&self, sources: &[Source]) -> String {
+    pub fn render(&self, sources: &[SourceDocument]) -> String {
         let word = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+            ProblemSeverity::Error => "error",
+            ProblemSeverity::Warning => "warning",
         };
         let mut out = format!("{word}[{}]: {}\n", self.code, self.message);
         out.push_str(&excerpt(self.span, sources));
@@ -95,7 +102,7 @@ impl Problem {
 }
 
 /// File, line and the text with carets under the span.
-fn excerpt(span: Span, sources: &[Source]) -> String {
+fn excerpt(span: Span, sources: &[SourceDocument]) -> String {
     let Some(source) = sources.get(span.file as usize) else { return String::new() };
     let at = source.locate(span.start);
     let last = (span.end as usize).min(at.start + at.text.len());
@@ -121,12 +128,12 @@ fn excerpt(span: Span, sources: &[Source]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::source::DocumentOrigin;
 
     #[test]
     fn a_rendered_problem_points() {
         let text = "a\n  GOTO: NOWHERE\n";
-        let sources = [Source::new("p.md", Origin::File, text)];
+        let sources = [SourceDocument::new("p.md", DocumentOrigin::File, text)];
         let span = Span { file: 0, start: 10, end: 17 };
         let problem = Problem::error("unknown-state", span, "there is no state `NOWHERE`").hint("add it");
         assert_eq!(

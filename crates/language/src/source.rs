@@ -17,7 +17,7 @@ pub const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 /// Where a document came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum DocumentOrigin {
     /// Embedded in the program.
     BuiltIn,
     /// From the user's protocols folder.
@@ -28,19 +28,19 @@ pub enum Origin {
 
 /// One document: its text and where it came from.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceDocument {
     /// The path or name that messages show.
     pub path: String,
     /// Where it came from.
-    pub origin: Origin,
+    pub origin: DocumentOrigin,
     /// The text as it was read.
     pub text: Arc<str>,
 }
 
-impl Source {
+impl SourceDocument {
     /// A document with its text.
-    pub fn new(path: impl Into<String>, origin: Origin, text: impl AsRef<str>) -> Source {
-        Source { path: path.into(), origin, text: Arc::from(text.as_ref()) }
+    pub fn new(path: impl Into<String>, origin: DocumentOrigin, text: impl AsRef<str>) -> SourceDocument {
+        SourceDocument { path: path.into(), origin, text: Arc::from(text.as_ref()) }
     }
 
     /// The name that the file name promises: `protocols/coder.md` is `coder`.
@@ -67,7 +67,7 @@ impl Source {
     }
 
     /// The lines of all `protocol` blocks, in order, each with its first byte in the document.
-    pub fn program(&self) -> Vec<Line<'_>> {
+    pub fn program(&self) -> Vec<SourceLine<'_>> {
         let mut lines = Vec::new();
         let mut inside = false;
         for (event, range) in Parser::new_ext(&self.text, Options::ENABLE_TABLES).into_offset_iter() {
@@ -99,7 +99,7 @@ pub struct Located<'a> {
 
 /// One line of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct SourceLine<'a> {
     /// Its first byte in the document.
     pub start: usize,
     /// Its text, without the line end.
@@ -107,7 +107,7 @@ pub struct Line<'a> {
 }
 
 /// A text event may hold a part of a line, one line or several; a part continues the line before.
-fn split_lines<'a>(text: &'a str, start: usize, end: usize, lines: &mut Vec<Line<'a>>) {
+fn split_lines<'a>(text: &'a str, start: usize, end: usize, lines: &mut Vec<SourceLine<'a>>) {
     let Some(mut rest) = text.get(start..end) else { return };
     let mut at = start;
     if let Some(last) = lines.last_mut() {
@@ -121,7 +121,7 @@ fn split_lines<'a>(text: &'a str, start: usize, end: usize, lines: &mut Vec<Line
     }
     for piece in rest.split_inclusive('\n') {
         let line = piece.strip_suffix('\n').unwrap_or(piece);
-        lines.push(Line { start: at, text: line.strip_suffix('\r').unwrap_or(line) });
+        lines.push(SourceLine { start: at, text: line.strip_suffix('\r').unwrap_or(line) });
         at += piece.len();
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn program_lines_keep_their_place() {
         let text = "# x\n\n```protocol\nPROTOCOL: a\n\nSTATE: B\n```\n\n```rust\nno\n```\n> ```protocol\n> HOLD: x\n> ```\n";
-        let source = Source::new("a.md", Origin::File, text);
+        let source = SourceDocument::new("a.md", DocumentOrigin::File, text);
         let lines = source.program();
         let texts: Vec<_> = lines.iter().map(|line| line.text).collect();
         assert_eq!(texts, ["PROTOCOL: a", "", "STATE: B", "HOLD: x"]);

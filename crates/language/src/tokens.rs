@@ -4,7 +4,7 @@
 //! or panic. Text in quotes is kept raw here and taken apart by the parser.
 
 use crate::problem::Problem;
-use crate::source::{Line, Span};
+use crate::source::{SourceLine, Span};
 use ftl_core::value::Number;
 
 /// What a token is.
@@ -19,13 +19,13 @@ pub enum Token {
     /// Text in quotes: the raw bytes between them.
     Text(String),
     /// A sign.
-    Sign(Sign),
+    Sign(Punctuation),
 }
 
 /// The signs of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Sign {
+pub enum Punctuation {
     Arrow,
     Colon,
     Comma,
@@ -45,51 +45,51 @@ pub enum Sign {
     CloseParen,
 }
 
-impl Sign {
+impl Punctuation {
     /// How the sign is written.
     pub const fn text(self) -> &'static str {
         match self {
-            Sign::Arrow => "→",
-            Sign::Colon => ":",
-            Sign::Comma => ",",
-            Sign::Dash => "-",
-            Sign::Dot => ".",
-            Sign::Equal => "=",
-            Sign::Same => "==",
-            Sign::Different => "!=",
-            Sign::Less => "<",
-            Sign::AtMost => "<=",
-            Sign::Greater => ">",
-            Sign::AtLeast => ">=",
-            Sign::Pipe => "|",
-            Sign::OpenBrace => "{",
-            Sign::CloseBrace => "}",
-            Sign::OpenParen => "(",
-            Sign::CloseParen => ")",
+            Punctuation::Arrow => "→",
+            Punctuation::Colon => ":",
+            Punctuation::Comma => ",",
+            Punctuation::Dash => "-",
+            Punctuation::Dot => ".",
+            Punctuation::Equal => "=",
+            Punctuation::Same => "==",
+            Punctuation::Different => "!=",
+            Punctuation::Less => "<",
+            Punctuation::AtMost => "<=",
+            Punctuation::Greater => ">",
+            Punctuation::AtLeast => ">=",
+            Punctuation::Pipe => "|",
+            Punctuation::OpenBrace => "{",
+            Punctuation::CloseBrace => "}",
+            Punctuation::OpenParen => "(",
+            Punctuation::CloseParen => ")",
         }
     }
 }
 
 /// Longer signs first, so that `==` is not read as two `=`.
-const SIGNS: &[(&str, Sign)] = &[
-    ("→", Sign::Arrow),
-    ("->", Sign::Arrow),
-    ("==", Sign::Same),
-    ("!=", Sign::Different),
-    ("<=", Sign::AtMost),
-    (">=", Sign::AtLeast),
-    ("<", Sign::Less),
-    (">", Sign::Greater),
-    ("=", Sign::Equal),
-    (":", Sign::Colon),
-    (",", Sign::Comma),
-    (".", Sign::Dot),
-    ("|", Sign::Pipe),
-    ("{", Sign::OpenBrace),
-    ("}", Sign::CloseBrace),
-    ("(", Sign::OpenParen),
-    (")", Sign::CloseParen),
-    ("-", Sign::Dash),
+const SIGNS: &[(&str, Punctuation)] = &[
+    ("→", Punctuation::Arrow),
+    ("->", Punctuation::Arrow),
+    ("==", Punctuation::Same),
+    ("!=", Punctuation::Different),
+    ("<=", Punctuation::AtMost),
+    (">=", Punctuation::AtLeast),
+    ("<", Punctuation::Less),
+    (">", Punctuation::Greater),
+    ("=", Punctuation::Equal),
+    (":", Punctuation::Colon),
+    (",", Punctuation::Comma),
+    (".", Punctuation::Dot),
+    ("|", Punctuation::Pipe),
+    ("{", Punctuation::OpenBrace),
+    ("}", Punctuation::CloseBrace),
+    ("(", Punctuation::OpenParen),
+    (")", Punctuation::CloseParen),
+    ("-", Punctuation::Dash),
 ];
 
 /// A token and where it stands.
@@ -102,7 +102,7 @@ pub struct Placed {
 }
 
 /// Reads the tokens of a piece of text that begins at a byte of a source.
-pub fn read(file: u32, line: Line<'_>, problems: &mut Vec<Problem>) -> Vec<Placed> {
+pub fn read(file: u32, line: SourceLine<'_>, problems: &mut Vec<Problem>) -> Vec<Placed> {
     let mut reader = Reader { file, line, at: 0 };
     let mut tokens = Vec::new();
     while let Some(one) = reader.rest().chars().next() {
@@ -127,7 +127,7 @@ pub fn read(file: u32, line: Line<'_>, problems: &mut Vec<Problem>) -> Vec<Place
 
 struct Reader<'a> {
     file: u32,
-    line: Line<'a>,
+    line: SourceLine<'a>,
     at: usize,
 }
 
@@ -244,7 +244,7 @@ mod tests {
 
     fn words(text: &str) -> (Vec<Token>, usize) {
         let mut problems = Vec::new();
-        let tokens = read(0, Line { start: 0, text }, &mut problems);
+        let tokens = read(0, SourceLine { start: 0, text }, &mut problems);
         (tokens.into_iter().map(|placed| placed.token).collect(), problems.len())
     }
 
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(problems, 0);
         assert_eq!(tokens.len(), 10);
         assert_eq!(tokens[6], Token::Number(Number::thousandths(600)));
-        assert_eq!(tokens[7], Token::Sign(Sign::Arrow));
+        assert_eq!(tokens[7], Token::Sign(Punctuation::Arrow));
         assert_eq!(tokens[9], Token::Word("branch-only".into()));
         assert_eq!(words("5m 300s").0, vec![Token::Duration(Number::whole(300)); 2]);
         assert_eq!(words("a->b").0.len(), 3);

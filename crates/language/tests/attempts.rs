@@ -7,7 +7,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use ftl_core::machine::Cause;
+use ftl_core::machine::MachineCause;
 use ftl_core::run::{
     Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Outcome, Payment, ROOT, Run,
     Standing, Terms, Usage,
@@ -76,7 +76,7 @@ fn resume(stage: &mut Stage) -> Decision {
 }
 
 fn broken() -> Outcome {
-    Outcome::Failed(Cause::Disk.failure("`x`: Input/output error (os error 5)"))
+    Outcome::Failed(MachineCause::Disk.failure("`x`: Input/output error (os error 5)"))
 }
 
 fn claims() -> Outcome {
@@ -374,7 +374,7 @@ fn what_was_set_aside_is_free_while_the_machine_holds_an_agent() {
     assert!(late.refusal.is_some() && late.start.is_empty());
     resume(&mut stage);
     assert_eq!(purse(&stage).reserved, 100);
-    let tools = stage.run.instance(ROOT).unwrap().meters["tools"].used();
+    let tools = stage.run.instance(ROOT).unwrap().meters["tools"].highest_use();
     assert_eq!(tools, 0, "its calls begin anew");
     confirmed(&stage);
 }

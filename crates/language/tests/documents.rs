@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use ftl_core::catalogue::Catalogue;
 use ftl_language::draw;
 use ftl_language::library::{BUILT_IN, Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -93,7 +93,7 @@ fn the_example_of_the_first_page_is_the_one_that_can_be_run() {
 
 fn problems(page: &str) -> Vec<String> {
     let mut sources = built_in_sources();
-    sources.push(Source::new("tidy.md", Origin::User, page));
+    sources.push(SourceDocument::new("tidy.md", DocumentOrigin::User, page));
     let library = Library::load(sources, Catalogue::standard());
     let found = &library.get("tidy").expect("no protocol").findings.problems;
     found.iter().map(|problem| problem.message.clone()).collect()

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::run::{Event, Fact, Run, Terms};
 use ftl_language::library::{BUILT_IN, EARLIER, Library};
-use ftl_language::problem::{Problem, Severity};
-use ftl_language::source::{Origin, Source};
+use ftl_language::problem::{Problem, ProblemSeverity};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 use support::{Stage, library, library_edited};
 
 type Texts = BTreeMap<&'static str, String>;
@@ -32,8 +32,9 @@ fn versions() -> Vec<(&'static str, Texts)> {
 }
 
 fn load(texts: &Texts) -> Library {
-    let sources =
-        texts.iter().map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, text));
+    let sources = texts.iter().map(|(name, text)| {
+        SourceDocument::new(format!("protocols/{name}.md"), DocumentOrigin::BuiltIn, text)
+    });
     Library::load(sources.collect(), Catalogue::standard())
 }
 
@@ -129,7 +130,8 @@ fn an_earlier_state_between_todays_is_sound() {
         for (protocol, state) in changed_states(&load(&texts)) {
             let mixed = load(&with_state(&texts, &protocol, &state));
             // Today's states may tell it more than it reads.
-            let is_wrong = |one: &&Problem| one.severity == Severity::Error && one.code != "unused-parameter";
+            let is_wrong =
+                |one: &&Problem| one.severity == ProblemSeverity::Error && one.code != "unused-parameter";
             let found = mixed.protocols().flat_map(|one| &one.findings.problems).filter(is_wrong).count();
             assert_eq!(found, 0, "{version}: {protocol} {state}:\n{}", problems(&mixed));
         }
@@ -221,7 +223,7 @@ fn a_builder_of_an_earlier_version_goes_on_from_every_state() {
             );
             let tools = &after.run.instances()[0].meters["tools"];
             assert_eq!(
-                tools.used(),
+                tools.highest_use(),
                 3,
                 "{version}, rested at {}: every payment is made once",
                 HEARS[rests].0

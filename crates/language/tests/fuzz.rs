@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ftl_core::catalogue::Catalogue;
 use ftl_language::Problem;
 use ftl_language::library::{BUILT_IN, Library, built_in_sources};
-use ftl_language::source::{Origin, Source, Span};
+use ftl_language::source::{DocumentOrigin, SourceDocument, Span};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof};
 use proptest::test_runner::{TestCaseError, TestRunner};
 
@@ -85,7 +85,7 @@ fn changed_documents_load() {
         let (name, original) = BUILT_IN[which];
         let text = edits.iter().fold(original.to_owned(), |text, edit| edit.apply(&text));
         let mut sources = built_in_sources();
-        sources[which] = Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, text);
+        sources[which] = SourceDocument::new(format!("protocols/{name}.md"), DocumentOrigin::BuiltIn, text);
         prove(&sources).map_err(TestCaseError::fail)
     });
     if let Err(failure) = outcome {
@@ -108,7 +108,7 @@ fn any_text_loads() {
     let strategy = prop::collection::vec(piece, 0..80);
     let outcome = TestRunner::new(config).run(&strategy, |pieces| {
         let text = format!("```protocol\nPROTOCOL: x\nSTATE: A\n  {}\n```\n", pieces.join(" "));
-        prove(&[Source::new("x.md", Origin::File, text)]).map_err(TestCaseError::fail)
+        prove(&[SourceDocument::new("x.md", DocumentOrigin::File, text)]).map_err(TestCaseError::fail)
     });
     if let Err(failure) = outcome {
         panic!("{failure}");
@@ -156,7 +156,7 @@ fn documents_made_to_exhaust_load() {
     ];
     for (at, program) in programs.iter().enumerate() {
         let text = format!("```protocol\nPROTOCOL: x\n{program}\n```\n");
-        let outcome = prove(&[Source::new("x.md", Origin::File, text)]);
+        let outcome = prove(&[SourceDocument::new("x.md", DocumentOrigin::File, text)]);
         assert_eq!(outcome, Ok(()), "the program {at}");
     }
 }
@@ -171,7 +171,7 @@ fn documents_that_once_failed_load() {
         "STATE: A\n  DO: sh \"5x中\" timeout=5x中",
     ] {
         let text = format!("```protocol\nPROTOCOL: x\n{program}\n```\n");
-        let outcome = prove(&[Source::new("x.md", Origin::File, text)]);
+        let outcome = prove(&[SourceDocument::new("x.md", DocumentOrigin::File, text)]);
         assert_eq!(outcome, Ok(()), "{program}");
     }
 }
@@ -215,7 +215,7 @@ fn insert(line: &mut String, column: u16, what: &str) {
 }
 
 /// Loads documents twice and looks at everything that is said about them.
-fn prove(sources: &[Source]) -> Result<(), String> {
+fn prove(sources: &[SourceDocument]) -> Result<(), String> {
     let start = Instant::now();
     let library = Library::load(sources.to_vec(), Catalogue::standard());
     let said = all(&library);

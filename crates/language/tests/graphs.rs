@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, Progress, Status};
+use ftl_core::plan::{Cascade, Graph, PlanProgress, TaskStatus};
 use ftl_core::run::{
-    Action, End, Event, Failure, FailureKind, Input, OpenKind, Outcome, ROOT, Run, Terms, Usage, Wanted,
+    Action, ActionTarget, End, Event, Failure, FailureKind, Input, OpenKind, Outcome, ROOT, Run, Terms, Usage,
 };
 use ftl_core::value::{Fields, Name, Value};
 use ftl_language::library::Library;
@@ -43,7 +43,7 @@ const EVERY_WORK: [Work; 4] = [Work::Complete, Work::Blocked, Work::Escalated, W
 #[derive(Clone)]
 struct World {
     plan: Value,
-    progress: Progress,
+    progress: PlanProgress,
     /// How often each task was started, and how often the plan was merged.
     started: BTreeMap<String, usize>,
     merged: usize,
@@ -71,16 +71,16 @@ impl World {
             ])
         });
         let plan = Value::record([("objective", Value::text("o")), ("tasks", Value::list(tasks))]);
-        let progress = Progress::new(Arc::new(Graph::build(&named).unwrap()));
+        let progress = PlanProgress::new(Arc::new(Graph::build(&named).unwrap()));
         let direct = BTreeSet::from([seq(0)]);
         World { plan, progress, started: BTreeMap::new(), merged: 0, planned: 0, delivered: false, direct }
     }
 
-    fn count(&self, status: Status) -> usize {
+    fn count(&self, status: TaskStatus) -> usize {
         self.progress.count(status)
     }
 
-    fn task(&self, place: ftl_core::plan::Place) -> Value {
+    fn task(&self, place: ftl_core::plan::TaskIndex) -> Value {
         let graph = self.progress.graph();
         Value::record([
             ("seq", Value::text(graph.seq(place))),
@@ -98,16 +98,16 @@ impl World {
         for parent in graph.depends(place) {
             assert_eq!(
                 self.progress.status(*parent),
-                Status::Complete,
+                TaskStatus::Complete,
                 "{seq} before {}",
                 graph.seq(*parent)
             );
         }
-        assert_eq!(self.progress.status(place), Status::Pending, "{seq} is started and does not wait");
+        assert_eq!(self.progress.status(place), TaskStatus::Pending, "{seq} is started and does not wait");
         let count = self.started.entry(seq.to_owned()).or_default();
         *count += 1;
         assert!(*count <= 1 + self.merged, "{seq} is started twice");
-        self.progress.settle_at(place, Status::InProgress);
+        self.progress.settle_at(place, TaskStatus::InProgress);
     }
 
     /// The answer to an action; what it changes is changed.
@@ -125,8 +125,9 @@ impl World {
             }
             "campaign.tasks" => {
                 let graph = self.progress.graph();
-                let at_work =
-                    |place: &ftl_core::plan::Place| self.progress.status(*place) == Status::InProgress;
+                let at_work = |place: &ftl_core::plan::TaskIndex| {
+                    self.progress.status(*place) == TaskStatus::InProgress
+                };
                 let running = graph.places().filter(at_work).map(|place| self.task(place));
                 vec![
                     ("ready", Value::list(self.progress.ready().map(|place| self.task(place)))),
@@ -141,9 +142,13 @@ impl World {
             }
             "campaign.update_task" => {
                 let complete = action.params["verdict"].as_text() == Some("complete");
-                let status = if complete { Status::Complete } else { Status::Blocked };
+                let status = if complete { TaskStatus::Complete } else { TaskStatus::Blocked };
                 let seq = action.params["task"].as_text().unwrap();
-                assert_eq!(self.progress.settle(seq, status), Ok(Status::InProgress), "{seq} settles twice");
+                assert_eq!(
+                    self.progress.settle(seq, status),
+                    Ok(TaskStatus::InProgress),
+                    "{seq} settles twice"
+                );
                 vec![("seq", Value::text(seq)), ("status", Value::text(status.as_str()))]
             }
             "campaign.cascade_status" => {
@@ -164,9 +169,9 @@ impl World {
             "campaign.merge_plan" => return self.merge(),
             "campaign.summary" => vec![
                 ("total", number(self.progress.graph().len())),
-                ("complete_count", number(self.count(Status::Complete))),
-                ("blocked_count", number(self.count(Status::Blocked))),
-                ("pending_count", number(self.count(Status::Pending))),
+                ("complete_count", number(self.count(TaskStatus::Complete))),
+                ("blocked_count", number(self.count(TaskStatus::Blocked))),
+                ("pending_count", number(self.count(TaskStatus::Pending))),
             ],
             "branch.deliver" => {
                 self.delivered = true;
@@ -182,10 +187,12 @@ impl World {
     fn merge(&mut self) -> Value {
         self.merged += 1;
         let graph = self.progress.graph().clone();
-        for place in
-            graph.places().filter(|place| self.progress.status(*place) == Status::Blocked).collect::<Vec<_>>()
+        for place in graph
+            .places()
+            .filter(|place| self.progress.status(*place) == TaskStatus::Blocked)
+            .collect::<Vec<_>>()
         {
-            self.progress.settle_at(place, Status::Pending);
+            self.progress.settle_at(place, TaskStatus::Pending);
         }
         self.plan.clone()
     }
@@ -225,8 +232,8 @@ impl Campaign {
             .retain(|one| run.instance(one.instance).is_some_and(|owner| owner.open.contains_key(&one.id)));
         let root = self.run.instance(ROOT).unwrap();
         let rounds = &root.meters["rounds"];
-        assert!(rounds.used() <= rounds.limit, "too many rounds");
-        assert!(root.meters["replans"].used() <= 2, "too many replans");
+        assert!(rounds.highest_use() <= rounds.limit, "too many rounds");
+        assert!(root.meters["replans"].highest_use() <= 2, "too many replans");
     }
 
     fn base(&self, action: &Action) -> Value {
@@ -238,7 +245,7 @@ impl Campaign {
     }
 
     fn done(&mut self, action: &Action) {
-        if action.wanted == Wanted::Question {
+        if action.wanted == ActionTarget::Question {
             let (instance, action) = (action.instance, Some(action.id));
             return self.send(Event::Reply {
                 instance,
@@ -317,7 +324,7 @@ impl Campaign {
             write!(text, " {}", self.world.progress.status(place)).unwrap();
         }
         for meter in root.meters.values() {
-            write!(text, " {}", meter.used()).unwrap();
+            write!(text, " {}", meter.highest_use()).unwrap();
         }
         for (id, thread) in &root.threads {
             write!(text, " {id:?} {} {:?}", thread.place, thread.locals.get("build")).unwrap();
@@ -337,16 +344,16 @@ impl Campaign {
     /// What holds at every end.
     fn ended_well(&self, end: End) {
         let (world, total) = (&self.world, self.world.progress.graph().len());
-        assert!(world.count(Status::InProgress) == 0, "somebody is still at work");
+        assert!(world.count(TaskStatus::InProgress) == 0, "somebody is still at work");
         assert_eq!(world.progress.ready().count(), 0, "a task could run and never did");
-        assert_eq!(world.count(Status::Pending), 0, "what cannot run is not blocked");
+        assert_eq!(world.count(TaskStatus::Pending), 0, "what cannot run is not blocked");
         let graph = world.progress.graph();
-        for place in graph.places().filter(|place| world.progress.status(*place) == Status::Blocked) {
+        for place in graph.places().filter(|place| world.progress.status(*place) == TaskStatus::Blocked) {
             for child in graph.dependents(place) {
-                assert_eq!(world.progress.status(*child), Status::Blocked, "a block does not propagate");
+                assert_eq!(world.progress.status(*child), TaskStatus::Blocked, "a block does not propagate");
             }
         }
-        let complete = world.count(Status::Complete) == total;
+        let complete = world.count(TaskStatus::Complete) == total;
         assert_eq!(end == End::Complete, complete, "complete iff every task is");
         assert!(end == End::Complete || end == End::Blocked, "{end:?}");
         assert!(complete || self.failed, "nobody failed and it is not complete");

@@ -6,13 +6,13 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::performer::Performer;
 use ftl_language::library::{BUILT_IN, Library, built_in_sources};
 use ftl_language::parse::parse;
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 
 /// The built-in documents with those of a user.
 fn with(users: &[(&str, &str)]) -> Library {
     let mut sources = built_in_sources();
     for (name, text) in users {
-        sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+        sources.push(SourceDocument::new(format!(".ftl/protocols/{name}.md"), DocumentOrigin::User, text));
     }
     Library::load(sources, Catalogue::standard())
 }
@@ -125,7 +125,7 @@ fn the_drawings_of_a_user_are_compared_before_a_program_is_made() {
     // Another text is nobody's proof, wherever it says that it comes from.
     let mut sources = built_in_sources();
     let at = sources.iter().position(|source| source.stem() == "builder").unwrap();
-    sources[at] = Source::new("protocols/builder.md", Origin::BuiltIn, &wrong);
+    sources[at] = SourceDocument::new("protocols/builder.md", DocumentOrigin::BuiltIn, &wrong);
     let library = Library::load(sources, Catalogue::standard());
     assert!(library.program("builder").is_none());
 }

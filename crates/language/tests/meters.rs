@@ -606,7 +606,7 @@ fn each_key_has_its_own_counter() {
     }
     let meter = |stage: &Stage| stage.run.instance(ROOT).unwrap().meters["tries"].clone();
     assert_eq!(meter(&stage).used[&Name::from("c")], 1);
-    assert_eq!((meter(&stage).used(), meter(&stage).left()), (2, 0));
+    assert_eq!((meter(&stage).highest_use(), meter(&stage).left()), (2, 0));
     let before = meter(&stage);
     stage.done("preflight.check", &broken(r#"["c","a"]"#));
     assert_eq!(meter(&stage), before, "all or nothing");
@@ -618,7 +618,7 @@ fn a_key_named_twice_pays_twice() {
     let mut stage =
         Stage::open_with(library_with(&[("keys", KEYS)]), "keys", r#"{"files":[]}"#, Terms::default());
     stage.done("preflight.check", r#"{"passed":false,"broken":["a","a"]}"#);
-    assert_eq!(stage.run.instance(ROOT).unwrap().meters["tries"].used(), 2);
+    assert_eq!(stage.run.instance(ROOT).unwrap().meters["tries"].highest_use(), 2);
     stage.done("preflight.check", r#"{"passed":false,"broken":["b","b","b"]}"#);
     assert_eq!(stage.end(), Some(End::Blocked));
 }
@@ -662,7 +662,7 @@ fn a_refill_makes_it_unspent_and_may_make_it_larger() {
         Stage::open_with(library_with(&[("refills", REFILLS)]), "refills", "{}", Terms::default());
     let steps = |stage: &Stage| {
         let meter = &stage.run.instance(ROOT).unwrap().meters["steps"];
-        (meter.used(), meter.limit)
+        (meter.highest_use(), meter.limit)
     };
     assert_eq!(steps(&stage), (1, 2));
     stage.done("file.read", "{}");

@@ -90,7 +90,7 @@ fn three_deaths_are_a_failure_and_two_are_not() {
         let decision = stage.outcome(&agent, Outcome::Died("signal 9".to_owned()));
         assert_eq!(decision.start, std::slice::from_ref(&agent), "asked again under its own id");
         assert_eq!(stage.state(), Name::from("PLAN"));
-        assert_eq!(stage.run.instance(ROOT).unwrap().meters["tools"].used(), 1);
+        assert_eq!(stage.run.instance(ROOT).unwrap().meters["tools"].highest_use(), 1);
     }
     let attempts =
         stage.journal.iter().filter(|entry| matches!(entry.fact, Fact::Paid(Payment::Attempts { .. })));

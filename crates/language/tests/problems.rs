@@ -17,7 +17,7 @@ use ftl_core::program::{BoardCode, BoardKind};
 use ftl_core::value::Name;
 use ftl_language::library::{Library, built_in_sources};
 use ftl_language::problem::Problem;
-use ftl_language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
+use ftl_language::source::{DocumentOrigin, MAX_DOCUMENT_BYTES, SourceDocument};
 
 const CASES: &str = include_str!("cases/problems.txt");
 const OPENING: &str = "```protocol\n";
@@ -80,7 +80,7 @@ fn every_message_renders_with_its_line() {
 
 #[test]
 fn a_file_carries_the_name_of_its_protocol() {
-    let user = Source::new(".ftl/protocols/one.md", Origin::User, fenced("PROTOCOL: two\n"));
+    let user = SourceDocument::new(".ftl/protocols/one.md", DocumentOrigin::User, fenced("PROTOCOL: two\n"));
     let library = Library::load(vec![user], Catalogue::standard());
     let codes: Vec<&str> = library.get("two").unwrap().findings.problems.iter().map(|one| one.code).collect();
     assert_eq!(codes, ["name", "no-state"]);
@@ -90,14 +90,14 @@ fn a_file_carries_the_name_of_its_protocol() {
 fn a_user_replaces_a_protocol_and_nobody_defines_it_twice() {
     let text = fenced("PROTOCOL: task\nSTATE: A\n  RETURN: complete\n");
     let mut sources = built_in_sources();
-    sources.push(Source::new("task.md", Origin::User, &text));
+    sources.push(SourceDocument::new("task.md", DocumentOrigin::User, &text));
     let library = Library::load(sources.clone(), Catalogue::standard());
-    assert_eq!(library.get("task").unwrap().origin, Origin::User);
+    assert_eq!(library.get("task").unwrap().origin, DocumentOrigin::User);
     let campaign: BTreeSet<&str> =
         library.get("campaign").unwrap().findings.problems.iter().map(|one| one.code).collect();
     assert!(campaign.contains("unknown-pattern"), "campaign lost the patterns of task: {campaign:?}");
 
-    sources.push(Source::new("other/task.md", Origin::User, &text));
+    sources.push(SourceDocument::new("other/task.md", DocumentOrigin::User, &text));
     let library = Library::load(sources, Catalogue::standard());
     let strays: Vec<&str> = library.strays().iter().flat_map(|(_, all)| all).map(|one| one.code).collect();
     assert_eq!(strays, ["double-name"]);
@@ -110,13 +110,13 @@ fn a_document_keeps_the_board_and_the_delivery_of_the_one_it_replaces() {
         let sources = [
             built_in_sources(),
             vec![
-                Source::new(".ftl/protocols/campaign.md", Origin::User, text),
-                Source::new("campaign.md", Origin::File, text),
+                SourceDocument::new(".ftl/protocols/campaign.md", DocumentOrigin::User, text),
+                SourceDocument::new("campaign.md", DocumentOrigin::File, text),
             ],
         ];
         let library = Library::load(sources.concat(), Catalogue::standard());
         let own = library.get("campaign").unwrap();
-        assert_eq!(own.origin, Origin::File);
+        assert_eq!(own.origin, DocumentOrigin::File);
         (own.board.clone(), own.delivery.clone())
     };
     let named = |states: &[&str]| states.iter().map(|one| Name::from(*one)).collect::<Vec<_>>();
@@ -140,7 +140,8 @@ fn a_document_keeps_the_board_and_the_delivery_of_the_one_it_replaces() {
 #[test]
 fn a_document_has_a_largest_size() {
     let text = format!("{}{}", fenced("PROTOCOL: x\n"), "x".repeat(MAX_DOCUMENT_BYTES));
-    let library = Library::load(vec![Source::new("x.md", Origin::File, text)], Catalogue::standard());
+    let library =
+        Library::load(vec![SourceDocument::new("x.md", DocumentOrigin::File, text)], Catalogue::standard());
     let strays: Vec<&str> = library.strays().iter().flat_map(|(_, all)| all).map(|one| one.code).collect();
     assert_eq!(strays, ["too-large"]);
     assert!(!library.is_sound());
@@ -194,7 +195,7 @@ fn load(program: &str) -> (Library, Vec<Problem>) {
         sources = built_in_sources();
     }
     let file = sources.len() as u32;
-    sources.push(Source::new("case.md", Origin::File, text));
+    sources.push(SourceDocument::new("case.md", DocumentOrigin::File, text));
     let library = Library::load(sources, Catalogue::standard());
     let own = library.protocols().find(|protocol| protocol.file == file);
     let strays = library.strays().iter().find(|(stray, _)| *stray == file);

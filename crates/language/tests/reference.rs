@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ftl_core::catalogue::Catalogue;
 use ftl_language::library::{Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 /// Lists of words in the parser, by the names of their constants.
@@ -27,7 +27,11 @@ fn every_example_is_sound() {
     for (line, program) in &examples {
         let mut sources = built_in_sources();
         let file = sources.len() as u32;
-        sources.push(Source::new("example.md", Origin::File, format!("```protocol\n{program}```\n")));
+        sources.push(SourceDocument::new(
+            "example.md",
+            DocumentOrigin::File,
+            format!("```protocol\n{program}```\n"),
+        ));
         let library = Library::load(sources, Catalogue::standard());
         let own = library.protocols().filter(|protocol| protocol.file == file);
         let own = own.flat_map(|protocol| &protocol.findings.problems);

@@ -104,7 +104,7 @@ STATE: A
         let tool = Name::from("edit");
         stage.send(Event::Tool { instance: ROOT, action: agent.id, tool, file: None }).refusal
     };
-    let used = |stage: &Stage| stage.run.instance(ROOT).unwrap().meters["tools"].used();
+    let used = |stage: &Stage| stage.run.instance(ROOT).unwrap().meters["tools"].highest_use();
     assert!(call(&mut stage).is_none() && call(&mut stage).is_none());
     assert_eq!(used(&stage), 2);
     stage.send(Event::Recover);

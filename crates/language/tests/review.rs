@@ -13,7 +13,7 @@ use ftl_core::run::{
 };
 use ftl_core::value::{Fields, Name, Value};
 use ftl_language::library::{Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 use support::{Stage, fields, library, library_with, plain, value};
 
 /// One agent, and nothing else.
@@ -116,7 +116,7 @@ fn purse(stage: &Stage, name: &str) -> Purse {
 
 /// How much of a meter of the root is used.
 fn used(stage: &Stage, meter: &str) -> u64 {
-    stage.run.instance(ROOT).unwrap().meters[meter].used()
+    stage.run.instance(ROOT).unwrap().meters[meter].highest_use()
 }
 
 /// An agent reports what it used while it works.
@@ -713,7 +713,7 @@ fn other_prose_decides_the_same() {
     let stage = open(ONE, "{}");
     let text = format!("# x\n\nOne more word.\n\n```protocol\n{ONE}\n```\n");
     let mut sources = built_in_sources();
-    sources.push(Source::new(".ftl/protocols/x.md", Origin::User, text));
+    sources.push(SourceDocument::new(".ftl/protocols/x.md", DocumentOrigin::User, text));
     Run::verify(Arc::new(Library::load(sources, Catalogue::standard())), &stage.journal).unwrap();
 }
 

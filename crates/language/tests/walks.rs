@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ftl_core::run::{
-    Action, ActionId, Adoption, Cause, Decision, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId,
-    OpenKind, Outcome, Policy, ROOT, Run, Standing, Terms, Usage, WHOLE, Wanted,
+    Action, ActionId, ActionTarget, Adoption, Cause, Decision, Entry, Event, Fact, Failure, FailureKind,
+    Input, InstanceId, OpenKind, Outcome, Policy, ROOT, Run, Standing, Terms, Usage, WHOLE,
 };
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
@@ -151,7 +151,7 @@ impl Walk {
         let mut aside: BTreeMap<(InstanceId, Name), u64> = BTreeMap::new();
         for instance in self.run.instances() {
             for (name, meter) in instance.meters.iter() {
-                assert!(meter.used() <= meter.limit, "{} overspent {name}", instance.protocol);
+                assert!(meter.highest_use() <= meter.limit, "{} overspent {name}", instance.protocol);
             }
             let accounts = instance.open.values().chain(instance.owed.values());
             for (name, amount) in accounts.flat_map(|open| &open.reserved) {
@@ -387,7 +387,7 @@ impl Walk {
     }
 
     fn tasks(&self) -> Vec<(InstanceId, ActionId)> {
-        let tasks = self.known.iter().filter(|action| matches!(action.wanted, Wanted::Task { .. }));
+        let tasks = self.known.iter().filter(|action| matches!(action.wanted, ActionTarget::Task { .. }));
         let open = |action: &&Action| {
             self.run.instance(action.instance).is_some_and(|one| one.open.contains_key(&action.id))
         };

@@ -10,7 +10,7 @@ use std::path::Path;
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Failure, FailureKind};
 
-use ftl_store::Digest;
+use ftl_store::ContentDigest;
 
 /// The largest artifact that is read.
 pub const MAX_ARTIFACT_BYTES: u64 = 16 * 1024 * 1024;
@@ -45,11 +45,11 @@ enum Step {
 
 /// A JSON file that was read.
 #[derive(Clone, Debug)]
-pub struct Artifact {
+pub struct ArtifactFile {
     path: String,
     text: String,
     json: Json,
-    digest: Digest,
+    digest: ContentDigest,
 }
 
 /// Reads a file whole; nothing where there is none. A link is no artifact: it may lead anywhere.
@@ -64,7 +64,7 @@ pub fn bytes(file: &Path, shown: &str, most: u64) -> Result<Option<Vec<u8>>, Mal
         return Err(wrong(String::from("is no file")));
     }
     let mut text = Vec::new();
-    let opened = ftl_folder::open(file, ftl_folder::Use::Read);
+    let opened = ftl_folder::open(file, ftl_folder::OpenMode::Read);
     let opened = opened.and_then(|file| file.take(most + 1).read_to_end(&mut text));
     opened.map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if text.len() as u64 > most {
@@ -78,16 +78,16 @@ fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
-impl Artifact {
+impl ArtifactFile {
     /// Reads a file; nothing where there is none.
-    pub fn read(file: &Path, shown: &str) -> Result<Option<Artifact>, Malformed> {
+    pub fn read(file: &Path, shown: &str) -> Result<Option<ArtifactFile>, Malformed> {
         let Some(bytes) = bytes(file, shown, MAX_ARTIFACT_BYTES)? else { return Ok(None) };
-        Artifact::parse(bytes, shown).map(Some)
+        ArtifactFile::parse(bytes, shown).map(Some)
     }
 
     /// Reads a text.
-    pub fn parse(bytes: Vec<u8>, shown: &str) -> Result<Artifact, Malformed> {
-        let digest = Digest::of(&bytes);
+    pub fn parse(bytes: Vec<u8>, shown: &str) -> Result<ArtifactFile, Malformed> {
+        let digest = ContentDigest::of(&bytes);
         let path = shown.to_owned();
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -95,7 +95,7 @@ impl Artifact {
             Malformed { path: path.clone(), line, column, message: String::from("is no UTF-8 text") }
         })?;
         match Json::parse(&text) {
-            Ok(json) => Ok(Artifact { path, text, json, digest }),
+            Ok(json) => Ok(ArtifactFile { path, text, json, digest }),
             Err(error) => Err(Malformed {
                 path,
                 line: error.line.max(1),
@@ -106,7 +106,7 @@ impl Artifact {
     }
 
     /// The digest of its bytes.
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> ContentDigest {
         self.digest
     }
 
@@ -121,8 +121,8 @@ impl Artifact {
     }
 
     /// The whole of it, which must be an object.
-    pub fn root(&self) -> Result<View<'_>, Malformed> {
-        let root = View { artifact: self, json: &self.json, at: Vec::new() };
+    pub fn root(&self) -> Result<JsonView<'_>, Malformed> {
+        let root = JsonView { artifact: self, json: &self.json, at: Vec::new() };
         root.is_object()?;
         Ok(root)
     }
@@ -130,13 +130,13 @@ impl Artifact {
 
 /// Something in an artifact, and where.
 #[derive(Clone, Debug)]
-pub struct View<'a> {
-    artifact: &'a Artifact,
+pub struct JsonView<'a> {
+    artifact: &'a ArtifactFile,
     json: &'a Json,
     at: Vec<Step>,
 }
 
-impl<'a> View<'a> {
+impl<'a> JsonView<'a> {
     /// What is wrong here.
     pub fn wrong(&self, message: impl fmt::Display) -> Malformed {
         let text = self.artifact.text.as_bytes();
@@ -174,11 +174,11 @@ impl<'a> View<'a> {
     }
 
     /// The field of that name; none where it is missing or null.
-    pub fn field(&self, key: &str) -> Option<View<'a>> {
+    pub fn field(&self, key: &str) -> Option<JsonView<'a>> {
         let json = self.json.get(key).filter(|json| !json.is_null())?;
         let mut at = self.at.clone();
         at.push(Step::Key(key.to_owned()));
-        Some(View { artifact: self.artifact, json, at })
+        Some(JsonView { artifact: self.artifact, json, at })
     }
 
     /// Whether there is a field of that name, of any kind, null included.
@@ -187,7 +187,7 @@ impl<'a> View<'a> {
     }
 
     /// The field of that name, which must be there.
-    pub fn need(&self, key: &str) -> Result<View<'a>, Malformed> {
+    pub fn need(&self, key: &str) -> Result<JsonView<'a>, Malformed> {
         self.field(key).ok_or_else(|| self.wrong(format!("has no `{key}`")))
     }
 
@@ -227,39 +227,39 @@ impl<'a> View<'a> {
     }
 
     /// The items of a list.
-    pub fn as_list(&self) -> Result<Vec<View<'a>>, Malformed> {
+    pub fn as_list(&self) -> Result<Vec<JsonView<'a>>, Malformed> {
         let items = self.json.as_array().ok_or_else(|| self.not("a list"))?;
         let view = |(index, json): (usize, &'a Json)| {
             let mut at = self.at.clone();
             at.push(Step::Item(index));
-            View { artifact: self.artifact, json, at }
+            JsonView { artifact: self.artifact, json, at }
         };
         Ok(items.iter().enumerate().map(view).collect())
     }
 
     /// The items of a field that is a list; none where there is no such field.
-    pub fn list(&self, key: &str) -> Result<Vec<View<'a>>, Malformed> {
+    pub fn list(&self, key: &str) -> Result<Vec<JsonView<'a>>, Malformed> {
         self.field(key).map_or(Ok(Vec::new()), |field| field.as_list())
     }
 
     /// The items of a field that is a list of objects.
-    pub fn objects(&self, key: &str) -> Result<Vec<View<'a>>, Malformed> {
+    pub fn objects(&self, key: &str) -> Result<Vec<JsonView<'a>>, Malformed> {
         let items = self.list(key)?;
-        items.iter().try_for_each(View::is_object)?;
+        items.iter().try_for_each(JsonView::is_object)?;
         Ok(items)
     }
 
     /// The items of a field that is a list of texts.
     pub fn texts(&self, key: &str) -> Result<Vec<&'a str>, Malformed> {
-        self.list(key)?.iter().map(View::as_text).collect()
+        self.list(key)?.iter().map(JsonView::as_text).collect()
     }
 
     /// The members of an object.
-    pub fn members(&self) -> Vec<(&'a str, View<'a>)> {
+    pub fn members(&self) -> Vec<(&'a str, JsonView<'a>)> {
         let view = |(key, json): (&'a String, &'a Json)| {
             let mut at = self.at.clone();
             at.push(Step::Key(key.clone()));
-            (key.as_str(), View { artifact: self.artifact, json, at })
+            (key.as_str(), JsonView { artifact: self.artifact, json, at })
         };
         self.json.fields().map(view).collect()
     }
@@ -405,8 +405,8 @@ impl From<Malformed> for Failure {
 mod tests {
     use super::*;
 
-    fn artifact(text: &str) -> Artifact {
-        Artifact::parse(text.as_bytes().to_vec(), "a.json").unwrap()
+    fn artifact(text: &str) -> ArtifactFile {
+        ArtifactFile::parse(text.as_bytes().to_vec(), "a.json").unwrap()
     }
 
     #[test]
@@ -432,10 +432,10 @@ mod tests {
             ("{\n  nope", "a.json:2:3: is not valid JSON"),
         ];
         for (text, wanted) in cases {
-            let error = Artifact::parse(text.as_bytes().to_vec(), "a.json").unwrap_err().to_string();
+            let error = ArtifactFile::parse(text.as_bytes().to_vec(), "a.json").unwrap_err().to_string();
             assert!(error.starts_with(wanted), "{text:?}: {error}");
         }
-        let error = Artifact::parse(b"{\n\xff".to_vec(), "a.json").unwrap_err();
+        let error = ArtifactFile::parse(b"{\n\xff".to_vec(), "a.json").unwrap_err();
         assert_eq!(error.to_string(), "a.json:2:1: is no UTF-8 text");
         assert_eq!(
             artifact("[]").root().unwrap_err().to_string(),
@@ -449,10 +449,10 @@ mod tests {
         let file = folder.path().join("a.json");
         let large = std::fs::File::create(&file).unwrap();
         large.set_len(MAX_ARTIFACT_BYTES + 1).unwrap();
-        let error = Artifact::read(&file, "a.json").unwrap_err();
+        let error = ArtifactFile::read(&file, "a.json").unwrap_err();
         assert!(error.message.starts_with("has more than"), "{error}");
         std::os::unix::fs::symlink(&file, folder.path().join("link")).unwrap();
-        let error = Artifact::read(&folder.path().join("link"), "link").unwrap_err();
+        let error = ArtifactFile::read(&folder.path().join("link"), "link").unwrap_err();
         assert_eq!(error.message, "is no file");
     }
 }

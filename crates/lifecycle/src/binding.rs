@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::artifact::{Artifact, Malformed};
+use super::artifact::{ArtifactFile, Malformed};
 use super::folder::{
-    CODE_REVIEW, DECISION, Folder, OLDER_PLAN_REVIEW, OLDER_REPORT, PATCH, PLAN, PLAN_REVIEW, RECORD, REPORT,
+    CODE_REVIEW, DECISION, OLDER_PLAN_REVIEW, OLDER_REPORT, PATCH, PLAN, PLAN_REVIEW, RECORD, REPORT,
+    TaskFolder,
 };
 
 /// What stands for a plan or a patch that is not there.
@@ -59,7 +60,7 @@ impl Bindings {
     }
 
     /// Binds everything that carries no digest and was not seen before.
-    pub fn see_all(&self, folder: &Folder) {
+    pub fn see_all(&self, folder: &TaskFolder) {
         for (name, key, beside) in EVIDENCE {
             // What cannot be read is told by whoever needs it.
             if let Ok(Some(artifact)) = folder.read(name)
@@ -73,7 +74,7 @@ impl Bindings {
     }
 
     /// Has a piece of evidence count no more, because what it says was carried out.
-    pub fn spend(&self, folder: &Folder, name: &str) {
+    pub fn spend(&self, folder: &TaskFolder, name: &str) {
         if let Ok(Some(artifact)) = folder.read(name) {
             let evidence = format!("{} {}", artifact.digest(), folder.stamp(name));
             let spent = Bound { evidence, beside: SPENT.to_owned() };
@@ -84,9 +85,9 @@ impl Bindings {
     /// Why a piece of evidence does not count for what lies beside it now; `None` when it does.
     pub(super) fn stale(
         &self,
-        folder: &Folder,
+        folder: &TaskFolder,
         name: &str,
-        artifact: &Artifact,
+        artifact: &ArtifactFile,
         key: &str,
         beside: Option<&str>,
     ) -> Result<Option<String>, Malformed> {

@@ -9,14 +9,14 @@ use ftl_core::catalogue::lifecycle::{Category, CodeEvidence, Finding, Severity, 
 use ftl_core::catalogue::scalars::Digest;
 
 use super::artifact::Malformed;
-use super::folder::{CODEGEN, FILES, Folder, PATCH, PLAN, path_problem, plain_path};
+use super::folder::{CODEGEN, FILES, PATCH, PLAN, TaskFolder, path_problem, plain_path};
 use super::patch::{self, Touch};
-use super::plan::{Intent, Plan, Scope};
+use super::plan::{FileScope, Intent, PlanArtifact};
 use super::signals::signals;
 use ftl_store as store;
 
 /// What the code's artifacts show, and what a person may want to look at.
-pub struct Looked {
+pub struct CodeFindings {
     /// The evidence.
     pub evidence: CodeEvidence,
     /// What is odd and stops nobody.
@@ -33,7 +33,7 @@ struct Look {
 }
 
 impl Look {
-    fn found(&mut self, path: Option<&str>, message: String) {
+    fn add_finding(&mut self, path: Option<&str>, message: String) {
         let (severity, category) = (Severity::Blocking, Some(Category::Plan));
         let (role, path) = (Some(String::from("ftl")), path.map(str::to_owned));
         self.findings.push(Finding { id: None, severity, category, role, path, message });
@@ -41,20 +41,20 @@ impl Look {
 
     fn mismatch(&mut self, path: &str) {
         self.scope_mismatch = true;
-        self.found(Some(path), format!("`{path}` was generated, and the plan does not name it"));
+        self.add_finding(Some(path), format!("`{path}` was generated, and the plan does not name it"));
     }
 
     fn unclear(&mut self, message: String) {
         self.plan_unclear = true;
-        self.found(None, message);
+        self.add_finding(None, message);
     }
 }
 
 /// What the code's artifacts show.
-pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
+pub fn evidence(folder: &TaskFolder) -> Result<CodeFindings, Malformed> {
     let mut look = Look::default();
-    let plan = Plan::read(folder)?;
-    let scope = Scope::read(folder, plan.as_ref())?;
+    let plan = PlanArtifact::read(folder)?;
+    let scope = FileScope::read(folder, plan.as_ref())?;
     match &plan {
         None => look.unclear(format!("{PLAN} is missing")),
         Some(_) if scope.files.is_empty() => look.unclear(String::from("the plan names no file")),
@@ -67,7 +67,7 @@ pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
     // A patch without a change is complete only where the plan says so.
     let allowed = is_empty && generated.is_empty() && plan.as_ref().is_some_and(|plan| plan.may_be_empty);
     let bytes = whole.filter(|_| !is_empty);
-    let digest = bytes.as_ref().map(|bytes| Digest::new(store::Digest::of(bytes).to_string()));
+    let digest = bytes.as_ref().map(|bytes| Digest::new(store::ContentDigest::of(bytes).to_string()));
     let touched = match &bytes {
         None => None,
         Some(bytes) => Some(touched(folder, bytes)?),
@@ -96,7 +96,7 @@ pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
 }
 
 /// The files of a patch, which all lie inside of the repository.
-fn touched(folder: &Folder, bytes: &[u8]) -> Result<BTreeMap<String, Touch>, Malformed> {
+fn touched(folder: &TaskFolder, bytes: &[u8]) -> Result<BTreeMap<String, Touch>, Malformed> {
     let files = patch::files(bytes).ok_or_else(|| folder.wrong(PATCH, "is no patch: it names no file"))?;
     let files: BTreeMap<String, Touch> =
         files.into_iter().map(|(path, touch)| (plain_path(&path), touch)).collect();
@@ -107,7 +107,11 @@ fn touched(folder: &Folder, bytes: &[u8]) -> Result<BTreeMap<String, Touch>, Mal
 }
 
 /// What the coder says; why its work does not count for the plan as it is now.
-fn coder(folder: &Folder, plan: Option<&Plan>, look: &mut Look) -> Result<Option<String>, Malformed> {
+fn coder(
+    folder: &TaskFolder,
+    plan: Option<&PlanArtifact>,
+    look: &mut Look,
+) -> Result<Option<String>, Malformed> {
     let Some(artifact) = folder.read(CODEGEN)? else { return Ok(None) };
     let root = artifact.root()?;
     for signal in signals(&root)? {
@@ -115,7 +119,7 @@ fn coder(folder: &Folder, plan: Option<&Plan>, look: &mut Look) -> Result<Option
         match signal {
             Signal::ScopeMismatch | Signal::PlanMisalignment => {
                 look.scope_mismatch = true;
-                look.found(None, says);
+                look.add_finding(None, says);
             }
             Signal::PlanUnclear => look.unclear(says),
             Signal::NeedsChanges | Signal::Blocked | Signal::Regression => look.missing.push(says),
@@ -136,7 +140,7 @@ fn coder(folder: &Folder, plan: Option<&Plan>, look: &mut Look) -> Result<Option
 
 /// Compares what was made with what was planned.
 fn compare(
-    scope: &Scope,
+    scope: &FileScope,
     all: &BTreeSet<&str>,
     generated: &[String],
     removed: &BTreeSet<&str>,
@@ -161,7 +165,7 @@ fn compare(
     }
 }
 
-fn finish(look: Look, stale: Option<String>, patch: Option<Digest>, files: Vec<String>) -> Looked {
+fn finish(look: Look, stale: Option<String>, patch: Option<Digest>, files: Vec<String>) -> CodeFindings {
     let Look { mut scope_mismatch, mut plan_unclear, mut missing, mut findings, warnings } = look;
     // What was made for another plan says nothing about this one.
     if let Some(stale) = stale {
@@ -192,5 +196,5 @@ fn finish(look: Look, stale: Option<String>, patch: Option<Digest>, files: Vec<S
         patch,
         files,
     };
-    Looked { evidence, warnings }
+    CodeFindings { evidence, warnings }
 }

@@ -6,9 +6,9 @@
 use ftl_core::catalogue::lifecycle::{Category, CodeReviewEvidence, Finding, Severity, Signal};
 use ftl_core::catalogue::scalars::Digest;
 
-use super::artifact::{Artifact, Malformed, View};
+use super::artifact::{ArtifactFile, JsonView, Malformed};
 use super::binding::Bindings;
-use super::folder::{CODE_REVIEW, Folder, PATCH};
+use super::folder::{CODE_REVIEW, PATCH, TaskFolder};
 use super::signals::signals;
 
 const SEVERITIES: [(&str, Severity); 3] =
@@ -25,7 +25,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn found(&mut self, finding: Finding) {
+    fn add_finding(&mut self, finding: Finding) {
         if finding.severity == Severity::Blocking {
             match finding.category {
                 Some(Category::Plan) => self.plan_flawed = true,
@@ -35,23 +35,23 @@ impl Sum {
         self.findings.push(finding);
     }
 
-    fn issue(&mut self, issue: &View<'_>) -> Result<(), Malformed> {
+    fn issue(&mut self, issue: &JsonView<'_>) -> Result<(), Malformed> {
         issue.need("severity")?;
         let severity = issue.word("severity", &SEVERITIES)?.unwrap_or(Severity::Blocking);
         let category = issue.word("category", &CATEGORIES)?;
         let text = |key: &str| issue.text(key).map(|text| text.map(str::to_owned));
         let message = issue.need_text("message")?.to_owned();
         let path = text("path")?.or(text("file")?);
-        self.found(Finding { id: text("id")?, severity, category, role: text("role")?, path, message });
+        self.add_finding(Finding { id: text("id")?, severity, category, role: text("role")?, path, message });
         Ok(())
     }
 
-    fn reviewer(&mut self, reviewer: &View<'_>) -> Result<(), Malformed> {
+    fn reviewer(&mut self, reviewer: &JsonView<'_>) -> Result<(), Malformed> {
         let role = reviewer.text("role")?.or(reviewer.text("id")?).map(str::to_owned);
         self.changes |= reviewer.flag("ok")? == Some(false);
         for message in reviewer.texts("blocking_issues")? {
             let (severity, role, message) = (Severity::Blocking, role.clone(), message.to_owned());
-            self.found(Finding { id: None, severity, category: None, role, path: None, message });
+            self.add_finding(Finding { id: None, severity, category: None, role, path: None, message });
         }
         for issue in reviewer.objects("issues")? {
             self.issue(&issue)?;
@@ -60,7 +60,7 @@ impl Sum {
     }
 }
 
-fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
+fn read(artifact: &ArtifactFile) -> Result<Sum, Malformed> {
     let root = artifact.root()?;
     let mut sum = Sum::default();
     root.need("issues")?;
@@ -96,7 +96,7 @@ fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
 }
 
 /// What the reviews of the code show.
-pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<CodeReviewEvidence, Malformed> {
+pub fn evidence(folder: &TaskFolder, bindings: &Bindings) -> Result<CodeReviewEvidence, Malformed> {
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let none_yet = |missing: String| CodeReviewEvidence {
         passed: false,

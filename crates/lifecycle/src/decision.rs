@@ -7,9 +7,9 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::catalogue::lifecycle::{Choice, DecisionEvidence, Signal};
 use ftl_core::catalogue::scalars::Digest;
 
-use super::artifact::{Artifact, Malformed, View};
+use super::artifact::{ArtifactFile, JsonView, Malformed};
 use super::binding::Bindings;
-use super::folder::{DECISION, Folder, PATCH, REPORT};
+use super::folder::{DECISION, PATCH, REPORT, TaskFolder};
 use super::phases::Routes;
 use super::report;
 use super::signals::signals;
@@ -33,7 +33,7 @@ struct Said {
     named: Vec<String>,
 }
 
-fn read(artifact: &Artifact, routes: &Routes) -> Result<Said, Malformed> {
+fn read(artifact: &ArtifactFile, routes: &Routes) -> Result<Said, Malformed> {
     let root = artifact.root()?;
     root.need("verdict")?;
     let choice = root.word("verdict", &VERDICTS)?.unwrap_or(Choice::Deferred);
@@ -48,7 +48,7 @@ fn read(artifact: &Artifact, routes: &Routes) -> Result<Said, Malformed> {
 }
 
 /// Where the work goes: a route that the document asks for.
-fn route(root: &View<'_>, routes: &Routes) -> Result<Option<String>, Malformed> {
+fn route(root: &JsonView<'_>, routes: &Routes) -> Result<Option<String>, Malformed> {
     let Some(word) = root.text("route")? else { return Ok(None) };
     if routes.known.iter().any(|known| known == word) {
         return Ok(Some(word.to_owned()));
@@ -58,7 +58,7 @@ fn route(root: &View<'_>, routes: &Routes) -> Result<Option<String>, Malformed> 
 }
 
 /// Who decided: a name, or an object with one.
-fn decider(root: &View<'_>) -> Result<Option<String>, Malformed> {
+fn decider(root: &JsonView<'_>) -> Result<Option<String>, Malformed> {
     let Some(field) = root.field("decider") else { return Ok(None) };
     let name = match field.json().is_object() {
         true => field.text("name")?.or(field.text("id")?).unwrap_or_default(),
@@ -69,7 +69,7 @@ fn decider(root: &View<'_>) -> Result<Option<String>, Malformed> {
 
 /// Whether an agent decided: it says so, or it goes by the name of a role. A policy that stands in for a person is
 /// recorded under its own name, which no person and no agent has.
-fn is_agent(root: &View<'_>) -> Result<bool, Malformed> {
+fn is_agent(root: &JsonView<'_>) -> Result<bool, Malformed> {
     let Some(field) = root.field("decider") else { return Ok(false) };
     if field.json().is_object() {
         let kind = field.text("kind")?.or(field.text("type")?).unwrap_or_default();
@@ -82,7 +82,7 @@ fn is_agent(root: &View<'_>) -> Result<bool, Malformed> {
 }
 
 /// What an acceptance lacks: a person, a reason, and a green report or the word that there is none.
-fn lacks(folder: &Folder, bindings: &Bindings, said: &Said) -> Vec<String> {
+fn lacks(folder: &TaskFolder, bindings: &Bindings, said: &Said) -> Vec<String> {
     let mut lacks = Vec::new();
     if said.is_agent {
         lacks.push(format!("{DECISION} was decided by an agent; a person decides"));
@@ -99,7 +99,7 @@ fn lacks(folder: &Folder, bindings: &Bindings, said: &Said) -> Vec<String> {
 }
 
 /// Why the report does not speak for an acceptance; nothing where it is green.
-pub fn report_lacks(folder: &Folder, bindings: &Bindings) -> Option<String> {
+pub fn report_lacks(folder: &TaskFolder, bindings: &Bindings) -> Option<String> {
     match report::evidence(folder, bindings) {
         Ok(seen) if seen.passed => None,
         Ok(seen) => Some(seen.missing.join("; ")),
@@ -109,7 +109,7 @@ pub fn report_lacks(folder: &Folder, bindings: &Bindings) -> Option<String> {
 
 /// What the recorded decision shows.
 pub fn evidence(
-    folder: &Folder,
+    folder: &TaskFolder,
     bindings: &Bindings,
     routes: &Routes,
 ) -> Result<DecisionEvidence, Malformed> {

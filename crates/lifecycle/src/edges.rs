@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use ftl_core::run::{Adoption, Answers, Event, Input, ROOT, Run, Source, Terms, Unmet, WayOut};
+use ftl_core::run::{Adoption, AnswerSource, Answers, Event, Input, ROOT, Run, Terms, Unmet, WayOut};
 use ftl_core::value::{Name, Value};
 use ftl_language::library::Library;
 
-use super::looks::{Looks, denial};
+use super::gate_answers::{Looks, denial};
 use super::phases::{NEXT, PROTOCOL, Phase, Phases, REDO, Routes, command, edge};
-use super::{Malformed, desk};
+use super::{Malformed, registry};
 
 /// One edge, looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct EdgeView {
     /// Where it begins.
     pub from: Phase,
     /// Where it leads.
@@ -26,7 +26,7 @@ pub struct Edge {
     pub missing: Vec<String>,
 }
 
-impl Edge {
+impl EdgeView {
     /// The edge as it is written.
     pub fn name(&self) -> String {
         edge(&self.from, &self.to)
@@ -39,7 +39,7 @@ pub struct Outlook {
     /// The phase.
     pub phase: Phase,
     /// Every edge from there, the forward one first.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<EdgeView>,
     /// What was seen, in one sentence.
     pub summary: String,
     /// What is odd and stops nobody.
@@ -55,7 +55,7 @@ impl Outlook {
     }
 
     /// The edge that leads there.
-    pub fn edge(&self, to: &Phase) -> Option<&Edge> {
+    pub fn edge(&self, to: &Phase) -> Option<&EdgeView> {
         self.edges.iter().find(|edge| edge.to == *to)
     }
 }
@@ -73,7 +73,7 @@ pub fn imagine(library: &Arc<Library>, brief: &str, adoption: Adoption) -> Run {
 
 /// Looks at every edge of the phase that a run is in.
 pub fn outlook(run: &Run, phases: &Phases, looks: &Looks<'_>) -> Result<Outlook, Malformed> {
-    let phase = desk::phase_of(run, phases).unwrap_or_else(|| phases.first());
+    let phase = registry::phase_of(run, phases).unwrap_or_else(|| phases.first());
     let mut summary = String::new();
     let mut warnings = Vec::new();
     for gate in phases.gates(&phase) {
@@ -90,7 +90,7 @@ pub fn outlook(run: &Run, phases: &Phases, looks: &Looks<'_>) -> Result<Outlook,
     let answers = Answers { word: Some(Name::from(NEXT)), actions: looks.answers() };
     let ways = run.options_with(ROOT, &answers);
     let asker = Asker { looks, routes: phases.routes(), ways: &ways };
-    let edges: Vec<Edge> = phases.targets(&phase).into_iter().map(|to| asker.edge(&phase, to)).collect();
+    let edges: Vec<EdgeView> = phases.targets(&phase).into_iter().map(|to| asker.edge(&phase, to)).collect();
     let is_open_question = edges.iter().all(|edge| !edge.holds) && ways.iter().any(is_unknown);
     Ok(Outlook { phase, edges, summary, warnings, is_open_question })
 }
@@ -110,11 +110,11 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    fn edge(&self, from: &Phase, to: Phase) -> Edge {
+    fn edge(&self, from: &Phase, to: Phase) -> EdgeView {
         let own: Vec<&WayOut> = self.ways.iter().filter(|way| way.to.as_deref() == Some(to.word())).collect();
         let holds = own.iter().any(|way| way.open);
         let missing = if holds { Vec::new() } else { self.missing(from, &to, &own) };
-        Edge { from: from.clone(), to, holds, missing }
+        EdgeView { from: from.clone(), to, holds, missing }
     }
 
     fn missing(&self, from: &Phase, to: &Phase, own: &[&WayOut]) -> Vec<String> {
@@ -169,7 +169,7 @@ impl Asker<'_> {
     /// One part of a condition that does not hold, as the gate that it asks explains it.
     fn tells(&self, unmet: &Unmet) -> Vec<String> {
         let generic = || vec![format!("`{}` does not hold", unmet.text)];
-        let (Source::Action(gate), Some(field)) = (&unmet.of, &unmet.field) else { return generic() };
+        let (AnswerSource::Action(gate), Some(field)) = (&unmet.of, &unmet.field) else { return generic() };
         if &**field != "passed" {
             let text = denial(gate, field, unmet.is.as_deref(), &self.routes);
             return text.map_or_else(generic, |text| vec![text]);
@@ -190,6 +190,6 @@ fn holds(way: &WayOut) -> bool {
 fn word_of(way: &WayOut) -> Option<&str> {
     let unmet = way.conditions.iter().flat_map(|condition| &condition.unmet);
     unmet
-        .filter(|one| one.of == Source::Word)
+        .filter(|one| one.of == AnswerSource::Word)
         .find_map(|one| one.field.as_deref().filter(|word| *word != NEXT))
 }

@@ -11,9 +11,9 @@ use std::str::FromStr;
 
 use ftl_core::json::{Json, JsonExt as _};
 
-use super::artifact::{self, Artifact, Malformed};
-use ftl_folder::place::Place;
-use ftl_store::Digest;
+use super::artifact::{self, ArtifactFile, Malformed};
+use ftl_folder::state_folder::StateFolder;
+use ftl_store::ContentDigest;
 
 /// The plan.
 pub const PLAN: &str = "planning/planning.ai.json";
@@ -99,12 +99,12 @@ impl FromStr for TaskId {
 }
 
 /// Where tasks are.
-pub fn tasks(place: &Place) -> PathBuf {
+pub fn tasks(place: &StateFolder) -> PathBuf {
     place.state().join("tasks")
 }
 
 /// Every task that has a folder, by name.
-pub fn list(place: &Place) -> io::Result<Vec<TaskId>> {
+pub fn list(place: &StateFolder) -> io::Result<Vec<TaskId>> {
     let above = match ftl_folder::Folder::open(&tasks(place)) {
         Ok(above) => above,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -124,15 +124,15 @@ pub fn list(place: &Place) -> io::Result<Vec<TaskId>> {
 
 /// The folder of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub struct TaskFolder {
     id: TaskId,
     path: PathBuf,
 }
 
-impl Folder {
+impl TaskFolder {
     /// The folder of a task of a place. Nothing is made.
-    pub fn of(place: &Place, id: &TaskId) -> Folder {
-        Folder { id: id.clone(), path: tasks(place).join(id.as_str()) }
+    pub fn of(place: &StateFolder, id: &TaskId) -> TaskFolder {
+        TaskFolder { id: id.clone(), path: tasks(place).join(id.as_str()) }
     }
 
     /// Whose it is.
@@ -156,7 +156,7 @@ impl Folder {
     }
 
     /// A file of it as people are told it.
-    pub fn shown(&self, name: &str) -> String {
+    pub fn display_path(&self, name: &str) -> String {
         format!(".ftl/tasks/{}/{name}", self.id)
     }
 
@@ -166,18 +166,18 @@ impl Folder {
     }
 
     /// Reads a JSON file of it; nothing where there is none.
-    pub fn read(&self, name: &str) -> Result<Option<Artifact>, Malformed> {
-        Artifact::read(&self.file(name), &self.shown(name))
+    pub fn read(&self, name: &str) -> Result<Option<ArtifactFile>, Malformed> {
+        ArtifactFile::read(&self.file(name), &self.display_path(name))
     }
 
     /// Reads a file of it; nothing where there is none.
     pub fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, Malformed> {
-        artifact::bytes(&self.file(name), &self.shown(name), MAX_PATCH_BYTES)
+        artifact::bytes(&self.file(name), &self.display_path(name), MAX_PATCH_BYTES)
     }
 
     /// The digest of a file of it; nothing where there is none.
-    pub fn digest(&self, name: &str) -> Result<Option<Digest>, Malformed> {
-        Ok(self.bytes(name)?.map(|bytes| Digest::of(&bytes)))
+    pub fn digest(&self, name: &str) -> Result<Option<ContentDigest>, Malformed> {
+        Ok(self.bytes(name)?.map(|bytes| ContentDigest::of(&bytes)))
     }
 
     /// Something that differs whenever a file was written again, also with the same words.
@@ -189,7 +189,7 @@ impl Folder {
 
     /// What is wrong with a file of it.
     pub fn wrong(&self, name: &str, message: impl Into<String>) -> Malformed {
-        Malformed { path: self.shown(name), line: 1, column: 1, message: message.into() }
+        Malformed { path: self.display_path(name), line: 1, column: 1, message: message.into() }
     }
 
     /// The files below `code/files`, by path; what is no plain file there is malformed.
@@ -232,7 +232,7 @@ impl Folder {
         let file = self.file(name);
         let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
         ftl_folder::make(above)?;
-        ftl_folder::place::replace(&file, bytes)?;
+        ftl_folder::state_folder::replace(&file, bytes)?;
         sync(above)
     }
 
@@ -246,7 +246,7 @@ impl Folder {
         let file = self.file(name);
         let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
         ftl_folder::make(above)?;
-        let mut open = ftl_folder::open_as(&file, ftl_folder::Use::Append, 0o666)?;
+        let mut open = ftl_folder::open_as(&file, ftl_folder::OpenMode::Append, 0o666)?;
         let length = open.metadata()?.len();
         let mut last = [b'\n'];
         open.read_at(&mut last, length.saturating_sub(1))?;
@@ -326,9 +326,9 @@ mod tests {
 
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, TaskFolder) {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::of(&Place::at(root.path()), &"t1".parse().unwrap());
+        let folder = TaskFolder::of(&StateFolder::at(root.path()), &"t1".parse().unwrap());
         fs::create_dir_all(folder.path()).unwrap();
         (root, folder)
     }
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn tasks_are_listed_and_not_too_many() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::at(root.path());
+        let place = StateFolder::at(root.path());
         for number in 0..=MAX_TASKS {
             fs::create_dir_all(tasks(&place).join(format!("t{number}"))).unwrap();
         }

@@ -154,7 +154,7 @@ fn unquoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(patch: &str) -> String {
+    fn describe_patch(patch: &str) -> String {
         let Some(found) = files(patch.as_bytes()) else { return String::from("no patch") };
         let one = |(path, touch): (&String, &Touch)| match touch {
             Touch::Writes => path.clone(),
@@ -192,7 +192,7 @@ mod tests {
             ),
         ];
         for (patch, wanted) in cases {
-            assert_eq!(told(patch), wanted, "{patch}");
+            assert_eq!(describe_patch(patch), wanted, "{patch}");
         }
     }
 }

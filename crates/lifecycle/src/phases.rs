@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::program::{CallCode, Node, Program, Programs, StateCode};
 use ftl_core::run::eval::constant;
-use ftl_core::syntax::{Arg, Compare, Exit, Expr, ExprKind, Step, What};
+use ftl_core::syntax::{Arg, Compare, Exit, Expr, ExprKind, StatementKind, Step};
 use ftl_core::value::Name;
 use ftl_language::library::Library;
 
@@ -71,7 +71,7 @@ pub fn command(word: &str) -> String {
 
 /// What a step does for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum StepWork {
     /// The planner writes the plan.
     Plan,
     /// Reviewers read the plan.
@@ -88,44 +88,46 @@ pub enum Work {
     Revert,
 }
 
-impl Work {
+impl StepWork {
     /// All of them.
-    pub const ALL: [Work; 7] = [
-        Work::Plan,
-        Work::PlanReview,
-        Work::Code,
-        Work::CodeReview,
-        Work::Report,
-        Work::Decision,
-        Work::Revert,
+    pub const ALL: [StepWork; 7] = [
+        StepWork::Plan,
+        StepWork::PlanReview,
+        StepWork::Code,
+        StepWork::CodeReview,
+        StepWork::Report,
+        StepWork::Decision,
+        StepWork::Revert,
     ];
 
     /// What it leaves in the task's folder.
     pub const fn artifacts(self) -> &'static [&'static str] {
         match self {
-            Work::Plan => &[PLAN, PLAN_TEXT, PLAN_FILES, MEETING],
-            Work::PlanReview => &[PLAN_REVIEW, OLDER_PLAN_REVIEW],
-            Work::Code => &[PATCH, FILES, CODEGEN],
-            Work::CodeReview => &[CODE_REVIEW],
-            Work::Report => &[REPORT, OLDER_REPORT],
-            Work::Decision => &[DECISION],
-            Work::Revert => &[RECORD],
+            StepWork::Plan => &[PLAN, PLAN_TEXT, PLAN_FILES, MEETING],
+            StepWork::PlanReview => &[PLAN_REVIEW, OLDER_PLAN_REVIEW],
+            StepWork::Code => &[PATCH, FILES, CODEGEN],
+            StepWork::CodeReview => &[CODE_REVIEW],
+            StepWork::Report => &[REPORT, OLDER_REPORT],
+            StepWork::Decision => &[DECISION],
+            StepWork::Revert => &[RECORD],
         }
     }
 
     /// The work that a call asks for, if it is one for a task.
-    fn of(call: &CallCode) -> Option<Work> {
+    fn of(call: &CallCode) -> Option<StepWork> {
         let of_plan = || {
             let of = call.args.iter().find(|(name, _)| &*name.name == "of").map(|(_, arg)| arg);
             matches!(of, Some(Arg::Words(words)) if words.iter().any(|word| &*word.name == "plan"))
         };
         match (call.whom.role(), call.whom.action()) {
-            (Some("planner"), _) => Some(Work::Plan),
-            (Some("reviewers"), _) => Some(if of_plan() { Work::PlanReview } else { Work::CodeReview }),
-            (Some("coder"), _) => Some(Work::Code),
-            (_, Some("eval.run")) => Some(Work::Report),
-            (_, Some("decision.record")) => Some(Work::Decision),
-            (_, Some("patch.revert")) => Some(Work::Revert),
+            (Some("planner"), _) => Some(StepWork::Plan),
+            (Some("reviewers"), _) => {
+                Some(if of_plan() { StepWork::PlanReview } else { StepWork::CodeReview })
+            }
+            (Some("coder"), _) => Some(StepWork::Code),
+            (_, Some("eval.run")) => Some(StepWork::Report),
+            (_, Some("decision.record")) => Some(StepWork::Decision),
+            (_, Some("patch.revert")) => Some(StepWork::Revert),
             _ => None,
         }
     }
@@ -173,7 +175,7 @@ impl Phases {
     }
 
     /// Their names as a person reads them.
-    pub fn listed(&self) -> String {
+    pub fn join_names(&self) -> String {
         self.program.states.iter().map(|state| &*state.name).collect::<Vec<_>>().join(", ")
     }
 
@@ -230,7 +232,7 @@ impl Phases {
     /// The words that a phase hears.
     pub fn words(&self, phase: &Phase) -> Vec<&Name> {
         let nodes = self.state(phase).map(|state| state.nodes.as_slice()).unwrap_or_default();
-        nodes.iter().flat_map(heard).collect()
+        nodes.iter().flat_map(accepted_words).collect()
     }
 
     /// Whether a phase hears a word.
@@ -262,19 +264,19 @@ impl Phases {
 
     /// Whether the work of a phase is a person's decision.
     pub fn is_decided(&self, phase: &Phase) -> bool {
-        self.makes(phase).contains(&Work::Decision)
+        self.makes(phase).contains(&StepWork::Decision)
     }
 
     /// What the steps of a phase do for the task.
-    pub fn makes(&self, phase: &Phase) -> Vec<Work> {
+    pub fn makes(&self, phase: &Phase) -> Vec<StepWork> {
         let nodes = self.state(phase).map(|state| state.nodes.as_slice()).unwrap_or_default();
         let asks = nodes.iter().filter(|node| matches!(node.step(), Some(Step::Do { .. })));
-        asks.flat_map(|node| &node.calls).filter_map(Work::of).collect()
+        asks.flat_map(|node| &node.calls).filter_map(StepWork::of).collect()
     }
 
     /// What a phase leaves in the task's folder.
     pub fn artifacts(&self, phase: &Phase) -> Vec<&'static str> {
-        self.makes(phase).into_iter().flat_map(Work::artifacts).copied().collect()
+        self.makes(phase).into_iter().flat_map(StepWork::artifacts).copied().collect()
     }
 
     /// What a redo of a phase makes void: what it leaves, and what all phases after it leave.
@@ -310,15 +312,15 @@ impl Phases {
     pub fn routes(&self) -> Routes {
         let mut asked = Vec::new();
         for node in self.program.states.iter().flat_map(|state| &state.nodes) {
-            if let What::If { condition, .. } = &node.what {
+            if let StatementKind::If { condition, .. } = &node.what {
                 routes_in(condition, &mut asked);
             }
         }
-        let making = |work: Work| self.all().find(|phase| self.makes(phase).contains(&work));
+        let making = |work: StepWork| self.all().find(|phase| self.makes(phase).contains(&work));
         let among = |phase: Option<Phase>| {
             phase.map(|phase| phase.word().to_owned()).filter(|name| asked.contains(name))
         };
-        let (again, undo) = (among(making(Work::Code)), among(making(Work::Revert)));
+        let (again, undo) = (among(making(StepWork::Code)), among(making(StepWork::Revert)));
         let mut known = asked;
         let place = |route: &String| self.find(route).and_then(|phase| self.place(&phase));
         known.sort_by_key(|route| {
@@ -330,7 +332,7 @@ impl Phases {
 }
 
 /// The words that a WAIT takes.
-fn heard(node: &Node) -> Vec<&Name> {
+fn accepted_words(node: &Node) -> Vec<&Name> {
     match node.step() {
         Some(Step::WaitWords { words, .. }) => words.iter().map(|word| &word.name).collect(),
         Some(_) | None => Vec::new(),
@@ -340,7 +342,7 @@ fn heard(node: &Node) -> Vec<&Name> {
 /// Every GOTO of a state, with where it leads.
 fn gotos(state: &StateCode) -> impl Iterator<Item = (u32, &Name)> {
     (0u32..).zip(&state.nodes).filter_map(|(place, node)| match &node.what {
-        What::Exit(Exit::Goto { target, .. }) => Some((place, &target.name)),
+        StatementKind::Exit(Exit::Goto { target, .. }) => Some((place, &target.name)),
         _ => None,
     })
 }
@@ -349,13 +351,12 @@ fn gotos(state: &StateCode) -> impl Iterator<Item = (u32, &Name)> {
 fn says(state: &StateCode, place: u32, word: &str) -> bool {
     let mut at = state.node(place).and_then(|node| node.up);
     while let Some(node) = at.and_then(|place| state.node(place)) {
-        if let What::If { condition, .. } = &node.what
+        if let StatementKind::If { condition, .. } = &node.what
             && let ExprKind::Path(path) = &*condition.kind
             && path.get(1).is_some_and(|field| &*field.name == word)
-            && state
-                .nodes
-                .iter()
-                .any(|wait| wait.bind() == path.first().map(|first| &first.name) && !heard(wait).is_empty())
+            && state.nodes.iter().any(|wait| {
+                wait.bind() == path.first().map(|first| &first.name) && !accepted_words(wait).is_empty()
+            })
         {
             return true;
         }

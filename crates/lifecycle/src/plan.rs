@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use ftl_core::catalogue::lifecycle::PlanEvidence;
 use ftl_core::catalogue::scalars::Digest;
 
-use super::artifact::{Artifact, Malformed, View};
-use super::folder::{Folder, PLAN, PLAN_FILES, path_problem, plain_path};
+use super::artifact::{ArtifactFile, JsonView, Malformed};
+use super::folder::{PLAN, PLAN_FILES, TaskFolder, path_problem, plain_path};
 use super::questions;
 
 /// What happens to a file of a plan.
@@ -33,7 +33,7 @@ const INTENTS: [(&str, Intent); 6] = [
 
 /// A plan that was read and keeps the rules of its shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct PlanArtifact {
     /// The digest of its bytes.
     pub digest: String,
     /// What it is called.
@@ -48,14 +48,14 @@ pub struct Plan {
     pub may_be_empty: bool,
 }
 
-impl Plan {
+impl PlanArtifact {
     /// Reads the plan of a task; nothing where there is none.
-    pub fn read(folder: &Folder) -> Result<Option<Plan>, Malformed> {
+    pub fn read(folder: &TaskFolder) -> Result<Option<PlanArtifact>, Malformed> {
         let Some(artifact) = folder.read(PLAN)? else { return Ok(None) };
-        Plan::of(&artifact).map(Some)
+        PlanArtifact::of(&artifact).map(Some)
     }
 
-    fn of(artifact: &Artifact) -> Result<Plan, Malformed> {
+    fn of(artifact: &ArtifactFile) -> Result<PlanArtifact, Malformed> {
         let root = artifact.root()?;
         let mut plan = if is_older(&root) { older(&root)? } else { documented(&root)? };
         plan.digest = artifact.digest().to_string();
@@ -67,13 +67,13 @@ impl Plan {
 }
 
 /// Whether it has the older shape: it has none of what the newer one must have.
-fn is_older(root: &View<'_>) -> bool {
+fn is_older(root: &JsonView<'_>) -> bool {
     let newer = ["id", "title", "brief"].iter().any(|key| root.has(key));
     let older = ["meta", "why", "what", "requirements", "draft_files", "file_impacts"];
     !newer && older.iter().any(|key| root.has(key))
 }
 
-fn documented(root: &View<'_>) -> Result<Plan, Malformed> {
+fn documented(root: &JsonView<'_>) -> Result<PlanArtifact, Malformed> {
     root.need_text("id")?;
     let (title, brief) = (root.need_text("title")?.to_owned(), root.need_text("brief")?.to_owned());
     if let Some(scope) = root.field("scope") {
@@ -91,11 +91,11 @@ fn documented(root: &View<'_>) -> Result<Plan, Malformed> {
     }
     work(root)?;
     let named = files(root, "file_plan", "intent", true)?;
-    Ok(Plan { title, brief, named, ..Plan::default() })
+    Ok(PlanArtifact { title, brief, named, ..PlanArtifact::default() })
 }
 
 /// Tasks have names of their own, and milestones name tasks that there are.
-fn work(root: &View<'_>) -> Result<(), Malformed> {
+fn work(root: &JsonView<'_>) -> Result<(), Malformed> {
     let Some(work) = root.field("work") else { return Ok(()) };
     work.is_object()?;
     let mut ids = BTreeSet::new();
@@ -117,7 +117,7 @@ fn work(root: &View<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn older(root: &View<'_>) -> Result<Plan, Malformed> {
+fn older(root: &JsonView<'_>) -> Result<PlanArtifact, Malformed> {
     let title = match root.field("meta") {
         Some(meta) => {
             meta.is_object()?;
@@ -139,12 +139,12 @@ fn older(root: &View<'_>) -> Result<Plan, Malformed> {
         named = impacts;
     }
     let brief = if what.is_empty() { why } else { what };
-    Ok(Plan { title, brief: brief.to_owned(), named, ..Plan::default() })
+    Ok(PlanArtifact { title, brief: brief.to_owned(), named, ..PlanArtifact::default() })
 }
 
 /// The files of a list of objects with a path.
 fn files(
-    root: &View<'_>,
+    root: &JsonView<'_>,
     list: &str,
     intent: &str,
     needed: bool,
@@ -166,7 +166,7 @@ fn files(
     Ok(named)
 }
 
-fn checked(field: &View<'_>, path: &str) -> Result<String, Malformed> {
+fn checked(field: &JsonView<'_>, path: &str) -> Result<String, Malformed> {
     let path = plain_path(path);
     match path_problem(&path) {
         Some(problem) => Err(field.wrong(format!("{problem}: `{path}`"))),
@@ -176,19 +176,19 @@ fn checked(field: &View<'_>, path: &str) -> Result<String, Malformed> {
 
 /// The files that a task may touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scope {
+pub struct FileScope {
     /// The files, and what happens to each.
     pub files: Vec<(String, Intent)>,
     /// Whether they are written down, and not inferred.
     pub written: bool,
 }
 
-impl Scope {
+impl FileScope {
     /// The files of `plan.files.json`, or those that the plan names.
-    pub fn read(folder: &Folder, plan: Option<&Plan>) -> Result<Scope, Malformed> {
+    pub fn read(folder: &TaskFolder, plan: Option<&PlanArtifact>) -> Result<FileScope, Malformed> {
         let inferred = plan.map(|plan| plan.named.clone()).unwrap_or_default();
         let Some(artifact) = folder.read(PLAN_FILES)? else {
-            return Ok(Scope { files: inferred, written: false });
+            return Ok(FileScope { files: inferred, written: false });
         };
         let root = artifact.root()?;
         let list = root.need("files")?;
@@ -201,7 +201,7 @@ impl Scope {
             let known = inferred.iter().find(|(known, _)| *known == path).map(|(_, intent)| *intent);
             files.push((path, known.unwrap_or(Intent::Write)));
         }
-        Ok(Scope { files, written: true })
+        Ok(FileScope { files, written: true })
     }
 
     /// The paths alone.
@@ -211,9 +211,9 @@ impl Scope {
 }
 
 /// What the plan's artifacts show.
-pub fn evidence(folder: &Folder) -> Result<PlanEvidence, Malformed> {
-    let plan = Plan::read(folder)?;
-    let scope = Scope::read(folder, plan.as_ref())?;
+pub fn evidence(folder: &TaskFolder) -> Result<PlanEvidence, Malformed> {
+    let plan = PlanArtifact::read(folder)?;
+    let scope = FileScope::read(folder, plan.as_ref())?;
     let mut questions = plan.as_ref().map(|plan| plan.questions.clone()).unwrap_or_default();
     questions.extend(questions::of_meeting(folder)?);
     let mut missing = Vec::new();

@@ -7,10 +7,10 @@ use ftl_core::catalogue::lifecycle::{Finding, PlanReviewEvidence, Severity, Sign
 use ftl_core::catalogue::scalars::Digest;
 use ftl_core::json::Json;
 
-use super::artifact::{Artifact, Malformed, View};
+use super::artifact::{ArtifactFile, JsonView, Malformed};
 use super::binding::Bindings;
-use super::folder::{Folder, OLDER_PLAN_REVIEW, PLAN, PLAN_REVIEW};
-use super::plan::Plan;
+use super::folder::{OLDER_PLAN_REVIEW, PLAN, PLAN_REVIEW, TaskFolder};
+use super::plan::PlanArtifact;
 use super::signals::signals;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn said(&mut self, said: Option<Said>, ok: Option<bool>, who: &str) {
+    fn add_verdict(&mut self, said: Option<Said>, ok: Option<bool>, who: &str) {
         match said {
             Some(Said::Blocks) => self.blocked = true,
             Some(Said::Changes) => self.changes = true,
@@ -69,7 +69,7 @@ impl Sum {
         }
     }
 
-    fn found(&mut self, severity: Severity, role: Option<&str>, message: &str) {
+    fn add_finding(&mut self, severity: Severity, role: Option<&str>, message: &str) {
         self.blocked |= severity == Severity::Blocking;
         let (id, category, path) = (None, None, None);
         let role = role.map(str::to_owned);
@@ -77,22 +77,22 @@ impl Sum {
     }
 
     /// The lists that a reviewer and the whole have in common.
-    fn lists(&mut self, view: &View<'_>, role: Option<&str>) -> Result<(), Malformed> {
+    fn lists(&mut self, view: &JsonView<'_>, role: Option<&str>) -> Result<(), Malformed> {
         for (key, severity) in [("blocking_issues", Severity::Blocking), ("suggestions", Severity::Minor)] {
             for item in view.list(key)? {
                 let text = if item.json().is_object() { item.need_text("message")? } else { item.as_text()? };
-                self.found(severity, role, text);
+                self.add_finding(severity, role, text);
             }
         }
         for issue in view.objects("issues")? {
             let severity = issue.word("severity", &SEVERITIES)?.unwrap_or(Severity::Minor);
             let text = issue.text("message")?.unwrap_or("no message");
-            self.found(severity, role, text);
+            self.add_finding(severity, role, text);
         }
         Ok(())
     }
 
-    fn reviewer(&mut self, view: &View<'_>, index: usize) -> Result<(), Malformed> {
+    fn reviewer(&mut self, view: &JsonView<'_>, index: usize) -> Result<(), Malformed> {
         let id = view.text("id")?.or(view.text("name")?);
         let role = view.text("role")?.or(id);
         let who = id.or(role).map_or_else(|| format!("reviewer {}", index + 1), str::to_owned);
@@ -108,13 +108,13 @@ impl Sum {
         let severity = view.word("severity", &SEVERITIES)?;
         // What is minor does not send back what the reviewers accept together.
         if self.accepted && severity == Some(Severity::Minor) && decision != Some(Said::Blocks) {
-            self.said(decision.filter(|said| *said != Said::Changes), ok.filter(|ok| *ok), &who);
+            self.add_verdict(decision.filter(|said| *said != Said::Changes), ok.filter(|ok| *ok), &who);
         } else {
-            self.said(decision, ok, &who);
+            self.add_verdict(decision, ok, &who);
         }
         self.lists(view, role)?;
         for text in view.texts("reasons")?.into_iter().chain(view.texts("weaknesses")?) {
-            self.found(Severity::Minor, role, text);
+            self.add_finding(Severity::Minor, role, text);
         }
         let no = ok == Some(false) || matches!(decision, Some(Said::Blocks | Said::Changes));
         if no && severity == Some(Severity::Blocking) {
@@ -122,13 +122,13 @@ impl Sum {
         }
         if no && self.findings.len() == before {
             let severity = if decision == Some(Said::Blocks) { Severity::Blocking } else { Severity::Major };
-            self.found(severity, role, &format!("{who} says no, and not why"));
+            self.add_finding(severity, role, &format!("{who} says no, and not why"));
         }
         Ok(())
     }
 }
 
-fn read(artifact: &Artifact, is_older: bool) -> Result<Sum, Malformed> {
+fn read(artifact: &ArtifactFile, is_older: bool) -> Result<Sum, Malformed> {
     let root = artifact.root()?;
     let mut sum = Sum::default();
     let (ok, reviewers) = (root.flag("ok")?, root.objects("reviewers")?);
@@ -144,14 +144,14 @@ fn read(artifact: &Artifact, is_older: bool) -> Result<Sum, Malformed> {
         return Err(root.wrong("has neither `ok` nor `aggregate.ok`"));
     }
     sum.accepted = together == Some(Json::Bool(true));
-    sum.said(None, ok, "the review");
+    sum.add_verdict(None, ok, "the review");
     sum.blocked |= root.flag("blocked")?.unwrap_or(false);
     if let Some(aggregate) = &aggregate {
         aggregate.is_object()?;
         if !aggregate.has("ok") && !aggregate.has("decision") {
             return Err(aggregate.wrong("has neither `ok` nor `decision`"));
         }
-        sum.said(aggregate.word("decision", &DECISIONS)?, aggregate.flag("ok")?, "the aggregate");
+        sum.add_verdict(aggregate.word("decision", &DECISIONS)?, aggregate.flag("ok")?, "the aggregate");
         sum.lists(aggregate, None)?;
     }
     for (index, reviewer) in reviewers.iter().enumerate() {
@@ -159,7 +159,7 @@ fn read(artifact: &Artifact, is_older: bool) -> Result<Sum, Malformed> {
     }
     sum.lists(&root, None)?;
     for text in root.texts("reasons")? {
-        sum.found(Severity::Minor, None, text);
+        sum.add_finding(Severity::Minor, None, text);
     }
     for signal in signals(&root)? {
         match signal {
@@ -208,13 +208,13 @@ fn flawed(message: String) -> PlanReviewEvidence {
 }
 
 /// The file that holds the review of the plan: the older place counts where there is no other.
-pub fn file(folder: &Folder) -> &'static str {
+pub fn file(folder: &TaskFolder) -> &'static str {
     if !folder.has(PLAN_REVIEW) && folder.has(OLDER_PLAN_REVIEW) { OLDER_PLAN_REVIEW } else { PLAN_REVIEW }
 }
 
 /// What the reviews of the plan show.
-pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<PlanReviewEvidence, Malformed> {
-    let plan = match Plan::read(folder) {
+pub fn evidence(folder: &TaskFolder, bindings: &Bindings) -> Result<PlanReviewEvidence, Malformed> {
+    let plan = match PlanArtifact::read(folder) {
         Ok(Some(plan)) => plan,
         Ok(None) => return Ok(flawed(format!("{PLAN} is missing"))),
         Err(error) => return Ok(flawed(format!("the plan cannot be read: {error}"))),

@@ -5,8 +5,8 @@
 
 use ftl_core::json::{Json, JsonExt as _};
 
-use super::artifact::{Malformed, View};
-use super::folder::{Folder, MEETING, PLAN_TRANSCRIPT};
+use super::artifact::{JsonView, Malformed};
+use super::folder::{MEETING, PLAN_TRANSCRIPT, TaskFolder};
 
 /// The longest transcript that is read.
 const MAX_TRANSCRIPT_BYTES: u64 = 64 * 1024 * 1024;
@@ -22,7 +22,7 @@ const STATES: [(&str, State); 3] =
     [("open", State::Open), ("answered", State::Answered), ("waived", State::Waived)];
 
 /// The open blocking questions of a plan.
-pub(super) fn of_plan(root: &View<'_>) -> Result<Vec<String>, Malformed> {
+pub(super) fn of_plan(root: &JsonView<'_>) -> Result<Vec<String>, Malformed> {
     let mut open = Vec::new();
     for question in root.list("open_questions")? {
         // Older plans have plain texts here: notes, which block nobody.
@@ -56,7 +56,7 @@ struct Asked {
 }
 
 /// The blocking questions of the last round of a meeting that nobody answered.
-pub(super) fn of_meeting(folder: &Folder) -> Result<Vec<String>, Malformed> {
+pub(super) fn of_meeting(folder: &TaskFolder) -> Result<Vec<String>, Malformed> {
     let Some(artifact) = folder.read(MEETING)? else { return Ok(Vec::new()) };
     let root = artifact.root()?;
     let rounds = root.objects("rounds")?;
@@ -91,7 +91,7 @@ pub(super) fn of_meeting(folder: &Folder) -> Result<Vec<String>, Malformed> {
     Ok(asked.iter().filter(|one| !is_answered(one, number, &answers)).map(|one| one.text.clone()).collect())
 }
 
-fn questions(view: &View<'_>, role: Option<&str>, asked: &mut Vec<Asked>) -> Result<(), Malformed> {
+fn questions(view: &JsonView<'_>, role: Option<&str>, asked: &mut Vec<Asked>) -> Result<(), Malformed> {
     for (index, question) in (0u64..).zip(view.list("blocking_open_questions")?) {
         let (id, text) = if question.json().is_object() {
             (question.text("id")?.map(str::to_owned), question.need_text("question")?)
@@ -116,8 +116,8 @@ struct Line {
 
 /// The lines of the planning transcript that are about questions. A last line without an end is what a crash
 /// left, and says nothing.
-fn transcript(folder: &Folder) -> Result<Vec<Line>, Malformed> {
-    let shown = folder.shown(PLAN_TRANSCRIPT);
+fn transcript(folder: &TaskFolder) -> Result<Vec<Line>, Malformed> {
+    let shown = folder.display_path(PLAN_TRANSCRIPT);
     let bytes = super::artifact::bytes(&folder.file(PLAN_TRANSCRIPT), &shown, MAX_TRANSCRIPT_BYTES)?;
     let Some(bytes) = bytes else { return Ok(Vec::new()) };
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -184,12 +184,12 @@ fn is_answered(asked: &Asked, round: Option<u64>, lines: &[Line]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl_folder::place::Place;
+    use ftl_folder::state_folder::StateFolder;
 
     #[test]
     fn a_transcript_is_not_too_large() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::of(&Place::at(root.path()), &"t1".parse().unwrap());
+        let folder = TaskFolder::of(&StateFolder::at(root.path()), &"t1".parse().unwrap());
         folder.put(PLAN_TRANSCRIPT, b"{\"kind\":\"note\"}\n").unwrap();
         assert!(transcript(&folder).unwrap().is_empty());
         let file = std::fs::File::create(folder.file(PLAN_TRANSCRIPT)).unwrap();

@@ -7,14 +7,14 @@ use ftl_core::catalogue::lifecycle::RevertEvidence;
 
 use super::artifact::Malformed;
 use super::binding::Bindings;
-use super::folder::{COMMIT, Folder, PATCH, RECORD};
+use super::folder::{COMMIT, PATCH, RECORD, TaskFolder};
 use super::signals::signals;
 
 /// The fewest letters that a commit is named by.
 const MIN_SHORT: usize = 7;
 
 /// What the record of a revert shows.
-pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, Malformed> {
+pub fn evidence(folder: &TaskFolder, bindings: &Bindings) -> Result<RevertEvidence, Malformed> {
     let none_yet = |missing: String| RevertEvidence {
         passed: false,
         failed: false,
@@ -59,7 +59,7 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, 
 }
 
 /// The commit of this task that stands applied, as far as its folder tells. What `ftl` has undone is told no more.
-fn applied(folder: &Folder) -> Result<Option<String>, Malformed> {
+fn applied(folder: &TaskFolder) -> Result<Option<String>, Malformed> {
     let Some(commit) = folder.read(COMMIT)? else { return Ok(None) };
     Ok(Some(commit.root()?.need_text("commit")?.to_owned()))
 }

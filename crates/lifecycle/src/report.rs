@@ -6,9 +6,9 @@
 use ftl_core::catalogue::lifecycle::{ReportEvidence, Signal};
 use ftl_core::catalogue::scalars::Digest;
 
-use super::artifact::{Artifact, Malformed, View};
+use super::artifact::{ArtifactFile, JsonView, Malformed};
 use super::binding::Bindings;
-use super::folder::{Folder, OLDER_REPORT, PATCH, REPORT};
+use super::folder::{OLDER_REPORT, PATCH, REPORT, TaskFolder};
 use super::signals::signals;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,14 +51,14 @@ struct Sum {
 
 impl Sum {
     /// Counts of cases; whether any of them is bad.
-    fn counts(view: &View<'_>) -> Result<(u64, bool), Malformed> {
+    fn counts(view: &JsonView<'_>) -> Result<(u64, bool), Malformed> {
         view.is_object()?;
         let count = |key: &str| view.count(key).map(|count| count.unwrap_or(0));
         count("skipped")?;
         Ok((count("passed")?, count("failed")? > 0 || count("error")? > 0))
     }
 
-    fn suite(&mut self, suite: &View<'_>, index: usize) -> Result<(), Malformed> {
+    fn suite(&mut self, suite: &JsonView<'_>, index: usize) -> Result<(), Malformed> {
         let name = suite.text("id")?.or(suite.text("name")?);
         let name = name.map_or_else(|| format!("suite {}", index + 1), str::to_owned);
         suite.need("status")?;
@@ -98,7 +98,7 @@ impl Sum {
     }
 }
 
-fn documented(root: &View<'_>) -> Result<Sum, Malformed> {
+fn documented(root: &JsonView<'_>) -> Result<Sum, Malformed> {
     let mut sum = Sum::default();
     root.need("status")?;
     let status = root.word("status", &STATUSES)?.unwrap_or(Status::Waits);
@@ -121,7 +121,7 @@ fn documented(root: &View<'_>) -> Result<Sum, Malformed> {
 }
 
 /// The report of older work: steps with a status each.
-fn older(root: &View<'_>) -> Result<Sum, Malformed> {
+fn older(root: &JsonView<'_>) -> Result<Sum, Malformed> {
     let mut sum = Sum::default();
     for result in root.objects("results")? {
         let name = result.need_text("step")?.to_owned();
@@ -139,7 +139,7 @@ fn older(root: &View<'_>) -> Result<Sum, Malformed> {
     Ok(sum)
 }
 
-fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
+fn read(artifact: &ArtifactFile) -> Result<Sum, Malformed> {
     let root = artifact.root()?;
     let is_older = !root.has("suites") && !root.has("overall_pass") && root.has("results");
     let mut sum = if is_older { older(&root)? } else { documented(&root)? };
@@ -155,12 +155,12 @@ fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
 }
 
 /// The file that holds the report: the older place counts where there is no other.
-pub fn file(folder: &Folder) -> &'static str {
+pub fn file(folder: &TaskFolder) -> &'static str {
     if !folder.has(REPORT) && folder.has(OLDER_REPORT) { OLDER_REPORT } else { REPORT }
 }
 
 /// What the test report shows.
-pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<ReportEvidence, Malformed> {
+pub fn evidence(folder: &TaskFolder, bindings: &Bindings) -> Result<ReportEvidence, Malformed> {
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let none_yet = |missing: Vec<String>| ReportEvidence {
         passed: false,
@@ -204,7 +204,7 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<ReportEvidence, 
 }
 
 /// What failed, as far as the report says it.
-fn root_summary(artifact: &Artifact) -> Option<String> {
+fn root_summary(artifact: &ArtifactFile) -> Option<String> {
     let root = artifact.root().ok()?;
     let mut told = Vec::new();
     for suite in root.objects("suites").ok()? {

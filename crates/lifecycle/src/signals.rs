@@ -2,8 +2,8 @@
 
 use ftl_core::catalogue::lifecycle::Signal;
 
-use super::artifact::{Malformed, View};
-use super::folder::Folder;
+use super::artifact::{JsonView, Malformed};
+use super::folder::TaskFolder;
 
 /// The words of signals.
 pub(super) const SIGNALS: [(&str, Signal); 6] = [
@@ -16,12 +16,12 @@ pub(super) const SIGNALS: [(&str, Signal); 6] = [
 ];
 
 /// The signals that an artifact carries.
-pub(super) fn signals(root: &View<'_>) -> Result<Vec<Signal>, Malformed> {
+pub(super) fn signals(root: &JsonView<'_>) -> Result<Vec<Signal>, Malformed> {
     root.words("signals", &SIGNALS)
 }
 
 /// The words of the signals of a file.
-pub(super) fn signals_of(folder: &Folder, name: &str) -> Result<Vec<&'static str>, Malformed> {
+pub(super) fn signals_of(folder: &TaskFolder, name: &str) -> Result<Vec<&'static str>, Malformed> {
     let Some(artifact) = folder.read(name)? else { return Ok(Vec::new()) };
     let found = signals(&artifact.root()?)?;
     Ok(found.into_iter().map(Signal::word).collect())

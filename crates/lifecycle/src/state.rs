@@ -5,22 +5,22 @@
 
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
-use super::artifact::{Artifact, Malformed};
-use super::folder::{Folder, STATE};
+use super::artifact::{ArtifactFile, Malformed};
+use super::folder::{STATE, TaskFolder};
 use super::phases::{Phase, Phases};
-use ftl_store::Digest;
+use ftl_store::ContentDigest;
 
 /// What `state.json` says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct StateFile {
     /// The phase.
     pub phase: Phase,
     json: Json,
 }
 
-impl State {
+impl StateFile {
     /// What a new task begins with.
-    pub fn new(id: &str, phases: &Phases) -> State {
+    pub fn new(id: &str, phases: &Phases) -> StateFile {
         let mut actors = Object::new();
         let first = phases.first();
         for phase in phases.all().filter(|phase| !phases.is_last(phase)) {
@@ -33,21 +33,24 @@ impl State {
             ("phase", Json::from(first.word())),
             ("actors", Json::from(actors)),
         ]);
-        State { phase: first, json }
+        StateFile { phase: first, json }
     }
 
     /// The state of a task, with the digest of its bytes; nothing where there is none.
-    pub fn read(folder: &Folder, phases: &Phases) -> Result<Option<(State, Digest)>, Malformed> {
+    pub fn read(
+        folder: &TaskFolder,
+        phases: &Phases,
+    ) -> Result<Option<(StateFile, ContentDigest)>, Malformed> {
         let Some(artifact) = folder.read(STATE)? else { return Ok(None) };
-        Ok(Some((State::of(&artifact, phases)?, artifact.digest())))
+        Ok(Some((StateFile::of(&artifact, phases)?, artifact.digest())))
     }
 
-    fn of(artifact: &Artifact, phases: &Phases) -> Result<State, Malformed> {
+    fn of(artifact: &ArtifactFile, phases: &Phases) -> Result<StateFile, Malformed> {
         let root = artifact.root()?;
         let field = root.need("phase")?;
         let word = field.as_text()?;
         let Some(phase) = phases.read(word) else {
-            return Err(field.wrong(format!("is `{word}`; it must be one of {}", phases.listed())));
+            return Err(field.wrong(format!("is `{word}`; it must be one of {}", phases.join_names())));
         };
         if let Some(actors) = root.field("actors") {
             actors.is_object()?;
@@ -60,7 +63,7 @@ impl State {
                 actor.text("status")?;
             }
         }
-        Ok(State { phase, json: artifact.json().clone() })
+        Ok(StateFile { phase, json: artifact.json().clone() })
     }
 
     /// What each phase has come to.
@@ -114,8 +117,8 @@ mod tests {
         Phases::built_in().unwrap()
     }
 
-    fn read(text: &str) -> Result<State, Malformed> {
-        State::of(&Artifact::parse(text.as_bytes().to_vec(), "state.json")?, &phases())
+    fn read(text: &str) -> Result<StateFile, Malformed> {
+        StateFile::of(&ArtifactFile::parse(text.as_bytes().to_vec(), "state.json")?, &phases())
     }
 
     #[test]
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_new_state_reads_back() {
-        let state = State::new("t1", &phases());
+        let state = StateFile::new("t1", &phases());
         assert_eq!(read(std::str::from_utf8(&state.bytes()).unwrap()).unwrap(), state);
     }
 }

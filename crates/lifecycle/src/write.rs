@@ -5,9 +5,9 @@ use std::time::Duration;
 use ftl_core::catalogue::lifecycle::Choice;
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
-use super::desk;
-use super::folder::{DECISION, Folder, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT};
+use super::folder::{DECISION, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT, TaskFolder};
 use super::phases::Phase;
+use super::registry;
 use ftl_folder::clock;
 
 /// Now, as artifacts say it: UTC with milliseconds.
@@ -17,7 +17,7 @@ pub fn now() -> String {
 
 /// A decision of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision<'a> {
+pub struct DecisionRecord<'a> {
     /// What was decided.
     pub choice: Choice,
     /// Where the work goes, when it was not accepted.
@@ -31,7 +31,7 @@ pub struct Decision<'a> {
 }
 
 /// Writes a decision; the one before is kept below `versions/`.
-pub fn decision(folder: &Folder, decision: &Decision<'_>) -> Result<(), desk::DeskError> {
+pub fn decision(folder: &TaskFolder, decision: &DecisionRecord<'_>) -> Result<(), registry::DeskError> {
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let mut json = Object::new().with("verdict", decision.choice.word());
     if let Some(route) = decision.route {
@@ -45,7 +45,7 @@ pub fn decision(folder: &Folder, decision: &Decision<'_>) -> Result<(), desk::De
             Json::Array(decision.without.iter().map(|name| Json::from(*name)).collect()),
         );
     }
-    let seen = desk::digests(folder);
+    let seen = registry::digests(folder);
     json.set(
         "artifacts",
         Json::object(seen.iter().map(|(name, digest)| (*name, Json::from(digest.as_str())))),
@@ -80,7 +80,7 @@ pub struct Forced<'a> {
 
 /// Writes into the transcript what is about to be forced. What stands there as the last line already, because
 /// a process was killed before it moved, is not written again.
-pub fn forced(folder: &Folder, forced: &Forced<'_>) -> std::io::Result<()> {
+pub fn forced(folder: &TaskFolder, forced: &Forced<'_>) -> std::io::Result<()> {
     let line = Json::object([
         ("ts", Json::from(now())),
         ("kind", Json::from(forced.kind)),
@@ -102,14 +102,14 @@ pub fn forced(folder: &Folder, forced: &Forced<'_>) -> std::io::Result<()> {
 }
 
 /// Whether `state.json` is older than the transcript: nothing moved since its last line.
-fn unmoved(folder: &Folder) -> bool {
+fn unmoved(folder: &TaskFolder) -> bool {
     let written =
         |name: &str| ftl_folder::metadata(&folder.file(name)).and_then(|found| found.modified()).ok();
     written(super::folder::STATE) <= written(TRANSCRIPT)
 }
 
 /// Writes what a task is about into its planning transcript.
-pub fn brief(folder: &Folder, brief: &str) -> std::io::Result<()> {
+pub fn brief(folder: &TaskFolder, brief: &str) -> std::io::Result<()> {
     let line = Json::object([
         ("ts", Json::from(now())),
         ("role", Json::from("user")),

@@ -11,11 +11,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use ftl_core::json::{Json, Object, ObjectExt as _};
-use ftl_memory::carry::Mode;
+use ftl_memory::benchmark::{self, Lot};
 use ftl_memory::embed::{Embedder as _, TokenTable};
-use ftl_memory::figures::{self, Lot};
-use ftl_memory::recall::Asked;
-use ftl_memory::{Kind, Lessons, Now, schema};
+use ftl_memory::import_export::ImportMode;
+use ftl_memory::recall::ContextRequest;
+use ftl_memory::{Lessons, Now, StoredKind, schema};
 use rusqlite::Connection;
 
 const LESSONS: usize = 100_000;
@@ -62,9 +62,9 @@ fn build(file: &Path, lessons: usize) {
     let table = TokenTable::built_in().unwrap();
     let mut db = open(file);
     db.execute_batch(schema::CREATE).unwrap();
-    let json = figures::generate(lessons * 7 / 10, lessons - lessons * 7 / 10, 1, &now()).to_string();
+    let json = benchmark::generate(lessons * 7 / 10, lessons - lessons * 7 / 10, 1, &now()).to_string();
     let work = db.transaction().unwrap();
-    Lessons::new(&work, &table).import(&json, Mode::Add).unwrap();
+    Lessons::new(&work, &table).import(&json, ImportMode::Add).unwrap();
     work.commit().unwrap();
     println!("import of {lessons}: {:.1} s", begun.elapsed().as_secs_f64());
 }
@@ -120,8 +120,10 @@ fn child(job: &str, file: &Path, begun: Instant) {
                 .repeat(10),
         ),
         "context" => {
-            let asked =
-                Asked { objective: Some("make the upload survive a restart".to_owned()), ..Asked::default() };
+            let asked = ContextRequest {
+                objective: Some("make the upload survive a restart".to_owned()),
+                ..ContextRequest::default()
+            };
             let given = lessons.context(&asked, &now()).unwrap();
             lessons.accessed(&given, &now()).unwrap();
             format!("{} entries", given.entries().count())
@@ -129,9 +131,9 @@ fn child(job: &str, file: &Path, begun: Instant) {
         "add" => add(&lessons, "mismatched widgets while painting the login window on a tiny screen"),
         "add-same" => {
             let mut lot = Lot::new(1);
-            add(&lessons, &figures::trigger(&mut lot, 0))
+            add(&lessons, &benchmark::trigger(&mut lot, 0))
         }
-        _ => lessons.count(Kind::Failure).unwrap().to_string(),
+        _ => lessons.count(StoredKind::Failure).unwrap().to_string(),
     };
     let ms = begun.elapsed().as_secs_f64() * 1000.0;
     if job == "context" {
@@ -144,7 +146,7 @@ fn child(job: &str, file: &Path, begun: Instant) {
 
 fn add(lessons: &Lessons<'_>, trigger: &str) -> String {
     let body = Object::new().with("name", "bench-add").with("trigger", trigger).with("cost", 500_u64);
-    lessons.learn(Kind::Failure, Json::Object(body), &now()).unwrap().outcome.word()
+    lessons.learn(StoredKind::Failure, Json::Object(body), &now()).unwrap().outcome.word()
 }
 
 /// Of the whole process, from its start.

@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use crate::find;
-use crate::lesson::{Kind, Lesson};
-use crate::lessons::{Kept, Lessons};
+use crate::error::Error;
+use crate::error_match;
+use crate::lesson::{Lesson, StoredKind};
+use crate::lessons::{Lessons, StoredLesson};
 use crate::scan::{self, Suspicion};
-use crate::similar::Probe;
+use crate::similar::PreparedText;
 use crate::text;
 use crate::time::Now;
-use crate::trouble::Trouble;
 use crate::vectors::{Scan, scan as scan_vectors};
 use ftl_core::json::Json;
 
@@ -32,7 +32,7 @@ const NEAR_ENOUGH: f64 = 0.7;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
     /// Added, merged, or known already.
-    pub outcome: Outcome,
+    pub outcome: LearnOutcome,
     /// The name under which it can be found now.
     pub name: String,
     /// What a person should know; goes to stderr.
@@ -41,7 +41,7 @@ pub struct Learned {
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LearnOutcome {
     /// A new lesson.
     Added,
     /// A failure that was there already; what changed in it.
@@ -62,13 +62,13 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl LearnOutcome {
     /// The status word that a command prints.
     pub fn word(&self) -> String {
         match self {
-            Outcome::Added => "added".to_owned(),
-            Outcome::Merged { into, .. } => format!("merged:{into}"),
-            Outcome::Duplicate { of, .. } => format!("duplicate:{of}"),
+            LearnOutcome::Added => "added".to_owned(),
+            LearnOutcome::Merged { into, .. } => format!("merged:{into}"),
+            LearnOutcome::Duplicate { of, .. } => format!("duplicate:{of}"),
         }
     }
 }
@@ -121,33 +121,35 @@ impl fmt::Display for Warning {
 
 impl Lessons<'_> {
     /// Takes a lesson in: adds it, or unites it with the one that says the same.
-    pub fn learn(&self, kind: Kind, json: Json, now: &Now) -> Result<Learned, Trouble> {
+    pub fn learn(&self, kind: StoredKind, json: Json, now: &Now) -> Result<Learned, Error> {
         self.take_in(kind, json, now, None)
     }
 
     /// The same for what an agent says by itself: it is kept in quarantine until a person releases it.
-    pub fn learn_from_agent(&self, kind: Kind, json: Json, now: &Now) -> Result<Learned, Trouble> {
+    pub fn learn_from_agent(&self, kind: StoredKind, json: Json, now: &Now) -> Result<Learned, Error> {
         self.take_in(kind, json, now, Some(Suspicion::FromAgent))
     }
 
     fn take_in(
         &self,
-        kind: Kind,
+        kind: StoredKind,
         json: Json,
         now: &Now,
         suspicion: Option<Suspicion>,
-    ) -> Result<Learned, Trouble> {
+    ) -> Result<Learned, Error> {
         let mut lesson = Lesson::read(kind, json, "")?;
         let mut warnings = warnings(&lesson);
         lesson.complete(now);
         let mut why = scan::scan(&lesson.readable());
         why.extend(suspicion);
         let mut writer = self.vectors()?;
-        if let Some(known) = self.known(&lesson, !why.is_empty())? {
+        if let Some(known) = self.find_equal(&lesson, !why.is_empty())? {
             let outcome = self.unite(known, &lesson)?;
             let name = match &outcome {
-                Outcome::Merged { into: name, .. } | Outcome::Duplicate { of: name, .. } => name.clone(),
-                Outcome::Added => lesson.name().to_owned(),
+                LearnOutcome::Merged { into: name, .. } | LearnOutcome::Duplicate { of: name, .. } => {
+                    name.clone()
+                }
+                LearnOutcome::Added => lesson.name().to_owned(),
             };
             return Ok(Learned { outcome, name, warnings });
         }
@@ -157,11 +159,11 @@ impl Lessons<'_> {
         }
         self.insert(&lesson, &why, &mut writer)?;
         writer.finish()?;
-        Ok(Learned { outcome: Outcome::Added, name: lesson.name().to_owned(), warnings })
+        Ok(Learned { outcome: LearnOutcome::Added, name: lesson.name().to_owned(), warnings })
     }
 
     /// Gives the lesson a free name; tells if that is another one.
-    pub(crate) fn rename(&self, lesson: &mut Lesson) -> Result<Option<Warning>, Trouble> {
+    pub(crate) fn rename(&self, lesson: &mut Lesson) -> Result<Option<Warning>, Error> {
         let free = self.free_name(lesson.kind(), lesson.name())?;
         if free == lesson.name() {
             return Ok(None);
@@ -173,7 +175,7 @@ impl Lessons<'_> {
 
     /// The lesson that says the same, the surest one. A suspicious lesson and an honest one are never
     /// the same.
-    fn known(&self, lesson: &Lesson, suspicious: bool) -> Result<Option<Kept>, Trouble> {
+    fn find_equal(&self, lesson: &Lesson, suspicious: bool) -> Result<Option<StoredLesson>, Error> {
         let normal = text::normalise(lesson.trigger());
         for kept in self.with_fingerprint(lesson.kind(), text::fingerprint(&normal))? {
             let same = !normal.is_empty() && text::normalise(kept.lesson.trigger()) == normal;
@@ -184,18 +186,18 @@ impl Lessons<'_> {
         if suspicious { Ok(None) } else { self.nearly_same(lesson) }
     }
 
-    fn nearly_same(&self, lesson: &Lesson) -> Result<Option<Kept>, Trouble> {
-        let probe = Probe::new(lesson.trigger(), self.embedder);
+    fn nearly_same(&self, lesson: &Lesson) -> Result<Option<StoredLesson>, Error> {
+        let probe = PreparedText::new(lesson.trigger(), self.embedder);
         let asked = Scan { vector: probe.vector(), most: COMPARED, above: NEAR_ENOUGH, also: &[] };
         let found = scan_vectors(self.db, &asked)?;
         let near = match lesson.kind() {
-            Kind::Failure => found.failures,
-            Kind::Pattern => found.patterns,
+            StoredKind::Failure => found.failures,
+            StoredKind::Pattern => found.patterns,
         };
-        let mut best: Option<(f64, Kept)> = None;
+        let mut best: Option<(f64, StoredLesson)> = None;
         for candidate in near {
             let Some(kept) = self.by_id(candidate.id)? else { continue };
-            let other = Probe::new(kept.lesson.trigger(), self.embedder);
+            let other = PreparedText::new(kept.lesson.trigger(), self.embedder);
             let Some(sure) = probe.repeats(&other) else { continue };
             if best.as_ref().is_none_or(|(most, _)| sure > *most) {
                 best = Some((sure, kept));
@@ -204,7 +206,7 @@ impl Lessons<'_> {
         Ok(best.map(|(_, kept)| kept))
     }
 
-    fn unite(&self, mut known: Kept, new: &Lesson) -> Result<Outcome, Trouble> {
+    fn unite(&self, mut known: StoredLesson, new: &Lesson) -> Result<LearnOutcome, Error> {
         let changed = merge(&mut known.lesson, new);
         let (name, trigger) = (known.lesson.name().to_owned(), known.lesson.trigger().to_owned());
         if !changed.is_empty() {
@@ -212,8 +214,8 @@ impl Lessons<'_> {
             self.update_index(&known)?;
         }
         Ok(match new.kind() {
-            Kind::Failure => Outcome::Merged { into: name, trigger, changed },
-            Kind::Pattern => Outcome::Duplicate { of: name, trigger },
+            StoredKind::Failure => LearnOutcome::Merged { into: name, trigger, changed },
+            StoredKind::Pattern => LearnOutcome::Duplicate { of: name, trigger },
         })
     }
 }
@@ -227,7 +229,7 @@ pub(crate) fn merge(known: &mut Lesson, new: &Lesson) -> Vec<&'static str> {
     if known.unite("tags", new.texts("tags")) {
         changed.push("tags");
     }
-    if known.kind() == Kind::Failure {
+    if known.kind() == StoredKind::Failure {
         if let Some(cost) = new.value_json().filter(|_| new.value() > known.value()) {
             known.set_value(cost.clone());
             changed.push("cost");
@@ -254,13 +256,13 @@ fn warnings(lesson: &Lesson) -> Vec<Warning> {
         found.push(Warning::GenericTrigger(trigger.to_owned()));
     }
     match lesson.kind() {
-        Kind::Failure if lesson.value() < LOW_COST => found.push(Warning::LowCost(lesson.value())),
-        Kind::Pattern if lesson.remedy().trim().chars().count() < SHORT_INSIGHT => {
+        StoredKind::Failure if lesson.value() < LOW_COST => found.push(Warning::LowCost(lesson.value())),
+        StoredKind::Pattern if lesson.remedy().trim().chars().count() < SHORT_INSIGHT => {
             found.push(Warning::ShortInsight(lesson.remedy().chars().count()));
         }
-        Kind::Failure | Kind::Pattern => {}
+        StoredKind::Failure | StoredKind::Pattern => {}
     }
-    if !lesson.matcher().is_empty() && !find::is_usable(lesson.matcher()) {
+    if !lesson.matcher().is_empty() && !error_match::is_usable(lesson.matcher()) {
         found.push(Warning::UnusableMatch);
     }
     found

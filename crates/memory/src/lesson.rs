@@ -3,9 +3,9 @@
 //! A lesson is the JSON object it came as, with typed looks into it. Unknown keys stay where they are.
 //! [`Lesson::read`] refuses what the rest could not understand, so nobody further in checks again.
 
+use crate::error::Error;
+use crate::scoring::LessonUse;
 use crate::time::Now;
-use crate::trouble::Trouble;
-use crate::worth::Use;
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 /// A lesson longer than this, as JSON, is refused.
@@ -19,60 +19,60 @@ const NAME_CHARS: usize = 40;
 
 /// What a lesson tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum StoredKind {
     /// Something that went wrong.
     Failure,
     /// Something that worked.
     Pattern,
 }
 
-impl Kind {
+impl StoredKind {
     /// Both, failures first.
-    pub const ALL: [Kind; 2] = [Kind::Failure, Kind::Pattern];
+    pub const ALL: [StoredKind; 2] = [StoredKind::Failure, StoredKind::Pattern];
 
     /// `failure` or `pattern`.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Failure => "failure",
-            Kind::Pattern => "pattern",
+            StoredKind::Failure => "failure",
+            StoredKind::Pattern => "pattern",
         }
     }
 
     /// The key of its list in `memory.json`.
     pub fn list(self) -> &'static str {
         match self {
-            Kind::Failure => "failures",
-            Kind::Pattern => "patterns",
+            StoredKind::Failure => "failures",
+            StoredKind::Pattern => "patterns",
         }
     }
 
     /// The other one.
     #[must_use]
-    pub fn other(self) -> Kind {
+    pub fn other(self) -> StoredKind {
         match self {
-            Kind::Failure => Kind::Pattern,
-            Kind::Pattern => Kind::Failure,
+            StoredKind::Failure => StoredKind::Pattern,
+            StoredKind::Pattern => StoredKind::Failure,
         }
     }
 
     pub(crate) fn number(self) -> i64 {
         match self {
-            Kind::Failure => 1,
-            Kind::Pattern => 2,
+            StoredKind::Failure => 1,
+            StoredKind::Pattern => 2,
         }
     }
 
     fn remedy(self) -> &'static str {
         match self {
-            Kind::Failure => "fix",
-            Kind::Pattern => "insight",
+            StoredKind::Failure => "fix",
+            StoredKind::Pattern => "insight",
         }
     }
 
     fn value(self) -> &'static str {
         match self {
-            Kind::Failure => "cost",
-            Kind::Pattern => "saved",
+            StoredKind::Failure => "cost",
+            StoredKind::Pattern => "saved",
         }
     }
 }
@@ -80,17 +80,17 @@ impl Kind {
 /// A lesson that can be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lesson {
-    kind: Kind,
+    kind: StoredKind,
     body: Object,
 }
 
 impl Lesson {
     /// Takes a JSON object for a lesson. `path` is where it stands in what came in, for messages.
-    pub fn read(kind: Kind, json: Json, path: &str) -> Result<Lesson, Trouble> {
+    pub fn read(kind: StoredKind, json: Json, path: &str) -> Result<Lesson, Error> {
         let what = json.kind();
         let Json::Object(body) = json else {
             let said = format!("expected an object, found {what}");
-            return Err(Trouble::refused(path, said, "give one JSON object with at least a trigger"));
+            return Err(Error::refuse(path, said, "give one JSON object with at least a trigger"));
         };
         let lesson = Lesson { kind, body };
         lesson.check(path)?;
@@ -98,11 +98,11 @@ impl Lesson {
     }
 
     /// A lesson as the store holds it; it was checked when it came in.
-    pub(crate) fn stored(kind: Kind, id: i64, body: &str) -> Result<Lesson, Trouble> {
+    pub(crate) fn stored(kind: StoredKind, id: i64, body: &str) -> Result<Lesson, Error> {
         match Json::parse(body) {
             Ok(Json::Object(body)) => Ok(Lesson { kind, body }),
-            Ok(other) => Err(Trouble::Damaged { id, what: format!("it is {}", other.kind()) }),
-            Err(error) => Err(Trouble::Damaged { id, what: error.to_string() }),
+            Ok(other) => Err(Error::Damaged { id, what: format!("it is {}", other.kind()) }),
+            Err(error) => Err(Error::Damaged { id, what: error.to_string() }),
         }
     }
 
@@ -113,11 +113,11 @@ impl Lesson {
             self.body.set("name", if name.is_empty() { "lesson".to_owned() } else { name });
         }
         let remedy: Json = match self.kind {
-            Kind::Failure => UNKNOWN.into(),
-            Kind::Pattern => "".into(),
+            StoredKind::Failure => UNKNOWN.into(),
+            StoredKind::Pattern => "".into(),
         };
         self.fill(self.kind.remedy(), remedy);
-        if self.kind == Kind::Failure {
+        if self.kind == StoredKind::Failure {
             self.fill("match", "");
         }
         self.fill(self.kind.value(), 0_u64);
@@ -130,7 +130,7 @@ impl Lesson {
     }
 
     /// What it tells of.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> StoredKind {
         self.kind
     }
 
@@ -197,8 +197,8 @@ impl Lesson {
     }
 
     /// What the formulas look at.
-    pub fn used(&self, now: &Now) -> Use {
-        Use {
+    pub fn lesson_use(&self, now: &Now) -> LessonUse {
+        LessonUse {
             value: self.value(),
             days: now.days_since(self.text("created_at")),
             access: self.count("access_count"),
@@ -279,23 +279,19 @@ impl Lesson {
         }
     }
 
-    fn check(&self, path: &str) -> Result<(), Trouble> {
+    fn check(&self, path: &str) -> Result<(), Error> {
         let at = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         for (key, value) in self.body.iter() {
             if let Some(what) = wrong(key, value) {
-                return Err(Trouble::refused(at(key), what, "correct this field and try again"));
+                return Err(Error::refuse(at(key), what, "correct this field and try again"));
             }
         }
         if self.trigger().trim().is_empty() {
-            return Err(Trouble::refused(
-                at("trigger"),
-                "is missing or empty",
-                "say when the lesson applies",
-            ));
+            return Err(Error::refuse(at("trigger"), "is missing or empty", "say when the lesson applies"));
         }
         if Json::Object(self.body.clone()).to_string().len() > MAX_BYTES {
             let what = format!("is longer than {MAX_BYTES} bytes");
-            return Err(Trouble::refused(path, what, "keep a lesson short; put long logs elsewhere"));
+            return Err(Error::refuse(path, what, "keep a lesson short; put long logs elsewhere"));
         }
         Ok(())
     }
@@ -352,8 +348,8 @@ mod tests {
         Now { local: "2026-03-01T12:00:00.000000".to_owned(), ms: 0 }
     }
 
-    fn read(text: &str) -> Result<Lesson, Trouble> {
-        Lesson::read(Kind::Failure, Json::parse(text).unwrap(), "failures[0]")
+    fn read(text: &str) -> Result<Lesson, Error> {
+        Lesson::read(StoredKind::Failure, Json::parse(text).unwrap(), "failures[0]")
     }
 
     #[test]

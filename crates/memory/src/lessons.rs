@@ -10,12 +10,12 @@ use std::rc::Rc;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
-use crate::lesson::{Kind, Lesson};
+use crate::error::Error;
+use crate::lesson::{Lesson, StoredKind};
 use crate::scan::Suspicion;
 use crate::similar::Plain;
 use crate::similar::overlap::Words;
 use crate::text;
-use crate::trouble::Trouble;
 use crate::vectors::Writer;
 use ftl_core::json::Json;
 
@@ -39,7 +39,7 @@ pub struct Lessons<'c> {
 /// A lesson made ready to be compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredLesson,
     pub(crate) trigger: Plain,
     pub(crate) rest: Words,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Memo(pub(crate) RefCell<BTreeMap<i64, Rc<Candidate>>>);
 
 /// A lesson with its number in the store.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredLesson {
     pub(crate) id: i64,
     pub(crate) lesson: Lesson,
     pub(crate) quarantined: bool,
@@ -72,19 +72,19 @@ impl<'c> Lessons<'c> {
     }
 
     /// How many lessons of a kind there are, quarantine included.
-    pub fn count(&self, kind: Kind) -> Result<u64, Trouble> {
+    pub fn count(&self, kind: StoredKind) -> Result<u64, Error> {
         let mut select = self.db.prepare_cached("SELECT count(*) FROM lesson WHERE kind = ?1")?;
         let count: i64 = select.query_row([kind.number()], |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// The lesson of that name.
-    pub fn find(&self, kind: Kind, name: &str) -> Result<Option<Lesson>, Trouble> {
-        Ok(self.named(kind, name)?.map(|kept| kept.lesson))
+    pub fn find(&self, kind: StoredKind, name: &str) -> Result<Option<Lesson>, Error> {
+        Ok(self.find_by_name(kind, name)?.map(|kept| kept.lesson))
     }
 
     /// What is in quarantine, in the order in which it came, with the reasons.
-    pub fn quarantined(&self) -> Result<Vec<Quarantined>, Trouble> {
+    pub fn quarantined(&self) -> Result<Vec<Quarantined>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM lesson WHERE quarantine IS NOT NULL ORDER BY id");
         let mut select = self.db.prepare_cached(&sql)?;
         let mut rows = select.query([])?;
@@ -98,27 +98,29 @@ impl<'c> Lessons<'c> {
     }
 
     /// Lets a lesson out of quarantine, because a person looked at it. `false` if there is none.
-    pub fn release(&self, kind: Kind, name: &str) -> Result<bool, Trouble> {
-        let Some(kept) = self.named(kind, name)?.filter(|kept| kept.quarantined) else { return Ok(false) };
+    pub fn release(&self, kind: StoredKind, name: &str) -> Result<bool, Error> {
+        let Some(kept) = self.find_by_name(kind, name)?.filter(|kept| kept.quarantined) else {
+            return Ok(false);
+        };
         self.db.prepare_cached("UPDATE lesson SET quarantine = NULL WHERE id = ?1")?.execute([kept.id])?;
         self.index(kept.id, &kept.lesson)?;
         Ok(true)
     }
 
     /// Of which embedder the stored vectors are; `None` as long as there are none.
-    pub fn embedded_by(&self) -> Result<Option<String>, Trouble> {
+    pub fn embedded_by(&self) -> Result<Option<String>, Error> {
         let mut select = self.db.prepare_cached("SELECT value FROM lesson_setting WHERE key = ?1")?;
         Ok(select.query_row([EMBEDDER], |row| row.get(0)).optional()?)
     }
 
     /// Whether the stored vectors are of the embedder in use, so that meaning can be searched.
-    pub fn has_meaning(&self) -> Result<bool, Trouble> {
+    pub fn has_meaning(&self) -> Result<bool, Error> {
         Ok(self.embedded_by()?.is_some_and(|id| id == self.embedder.id()))
     }
 
     /// Makes every vector again with the embedder in use, if they are of another one. `progress` is told
     /// how many of how many are done. The number of lessons embedded.
-    pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, Trouble> {
+    pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, Error> {
         if self.has_meaning()? {
             return Ok(0);
         }
@@ -143,7 +145,7 @@ impl<'c> Lessons<'c> {
     }
 
     /// Every lesson of a kind, in the order in which they came.
-    pub(crate) fn all(&self, kind: Kind) -> Result<Vec<Kept>, Trouble> {
+    pub(crate) fn all(&self, kind: StoredKind) -> Result<Vec<StoredLesson>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM lesson WHERE kind = ?1 ORDER BY id");
         let mut select = self.db.prepare_cached(&sql)?;
         let mut rows = select.query([kind.number()])?;
@@ -154,14 +156,14 @@ impl<'c> Lessons<'c> {
         Ok(found)
     }
 
-    pub(crate) fn named(&self, kind: Kind, name: &str) -> Result<Option<Kept>, Trouble> {
+    pub(crate) fn find_by_name(&self, kind: StoredKind, name: &str) -> Result<Option<StoredLesson>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND name = ?2");
         let mut select = self.db.prepare_cached(&sql)?;
         let mut rows = select.query(params![kind.number(), name])?;
         rows.next()?.map(read).transpose()
     }
 
-    pub(crate) fn by_id(&self, id: i64) -> Result<Option<Kept>, Trouble> {
+    pub(crate) fn by_id(&self, id: i64) -> Result<Option<StoredLesson>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM lesson WHERE id = ?1");
         let mut select = self.db.prepare_cached(&sql)?;
         let mut rows = select.query([id])?;
@@ -169,7 +171,11 @@ impl<'c> Lessons<'c> {
     }
 
     /// Lessons of a kind whose normalised trigger has this fingerprint.
-    pub(crate) fn with_fingerprint(&self, kind: Kind, fingerprint: i64) -> Result<Vec<Kept>, Trouble> {
+    pub(crate) fn with_fingerprint(
+        &self,
+        kind: StoredKind,
+        fingerprint: i64,
+    ) -> Result<Vec<StoredLesson>, Error> {
         let sql =
             format!("SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND fingerprint = ?2 ORDER BY id LIMIT 64");
         let mut select = self.db.prepare_cached(&sql)?;
@@ -182,7 +188,7 @@ impl<'c> Lessons<'c> {
     }
 
     /// The name itself, or with the first of `-2`, `-3` … that nobody has.
-    pub(crate) fn free_name(&self, kind: Kind, name: &str) -> Result<String, Trouble> {
+    pub(crate) fn free_name(&self, kind: StoredKind, name: &str) -> Result<String, Error> {
         let mut select = self.db.prepare_cached("SELECT 1 FROM lesson WHERE kind = ?1 AND name = ?2")?;
         if !select.exists(params![kind.number(), name])? {
             return Ok(name.to_owned());
@@ -205,7 +211,7 @@ impl<'c> Lessons<'c> {
         lesson: &Lesson,
         why: &[Suspicion],
         writer: &mut Writer<'_>,
-    ) -> Result<i64, Trouble> {
+    ) -> Result<i64, Error> {
         let reasons: Vec<String> = why.iter().map(ToString::to_string).collect();
         let quarantine = (!reasons.is_empty()).then(|| reasons.join("\n"));
         let sql = "INSERT INTO lesson (kind, name, fingerprint, value, wordless, quarantine, body)
@@ -228,7 +234,7 @@ impl<'c> Lessons<'c> {
     }
 
     /// Writes a lesson whose name and trigger are as they were.
-    pub(crate) fn update(&self, kept: &Kept) -> Result<(), Trouble> {
+    pub(crate) fn update(&self, kept: &StoredLesson) -> Result<(), Error> {
         let sql = "UPDATE lesson SET value = ?2, wordless = ?3, body = ?4 WHERE id = ?1";
         let body = Json::Object(kept.lesson.body().clone()).to_string();
         let values = params![kept.id, kept.lesson.value(), is_wordless(&kept.lesson), body];
@@ -237,7 +243,7 @@ impl<'c> Lessons<'c> {
     }
 
     /// Brings both indexes up to date, after the fix, the tags or the match of a lesson have changed.
-    pub(crate) fn update_index(&self, kept: &Kept) -> Result<(), Trouble> {
+    pub(crate) fn update_index(&self, kept: &StoredLesson) -> Result<(), Error> {
         if kept.quarantined {
             return Ok(());
         }
@@ -256,7 +262,7 @@ impl<'c> Lessons<'c> {
     }
 
     /// Takes lessons out of the store and of both indexes.
-    pub(crate) fn remove(&self, ids: &[i64]) -> Result<(), Trouble> {
+    pub(crate) fn remove(&self, ids: &[i64]) -> Result<(), Error> {
         let mut writer = Writer::new(self.db, self.embedder.dims());
         let has_meaning = self.has_meaning()?;
         for id in ids {
@@ -270,10 +276,10 @@ impl<'c> Lessons<'c> {
     }
 
     /// A writer of vectors, if the stored ones are of the embedder in use or there are none yet.
-    pub(crate) fn vectors(&self) -> Result<Writer<'c>, Trouble> {
+    pub(crate) fn vectors(&self) -> Result<Writer<'c>, Error> {
         match self.embedded_by()? {
             Some(stored) if stored != self.embedder.id() => {
-                Err(Trouble::OtherEmbedder { stored, current: self.embedder.id().to_owned() })
+                Err(Error::OtherEmbedder { stored, current: self.embedder.id().to_owned() })
             }
             Some(_) => Ok(Writer::new(self.db, self.embedder.dims())),
             None => {
@@ -283,21 +289,21 @@ impl<'c> Lessons<'c> {
         }
     }
 
-    fn index(&self, id: i64, lesson: &Lesson) -> Result<(), Trouble> {
+    fn index(&self, id: i64, lesson: &Lesson) -> Result<(), Error> {
         self.index_words(id, lesson)?;
         let mut writer = self.vectors()?;
         writer.put(id, lesson.kind(), &self.vector_of(lesson))?;
         writer.finish()
     }
 
-    fn index_words(&self, id: i64, lesson: &Lesson) -> Result<(), Trouble> {
+    fn index_words(&self, id: i64, lesson: &Lesson) -> Result<(), Error> {
         let sql = "INSERT INTO lesson_words (rowid, happens, rest) VALUES (?1, ?2, ?3)";
         let words = params![id, text::indexed(lesson.trigger()), text::indexed(&lesson.rest())];
         self.db.prepare_cached(sql)?.execute(words)?;
         Ok(())
     }
 
-    fn set_embedder(&self) -> Result<(), Trouble> {
+    fn set_embedder(&self) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO lesson_setting (key, value) VALUES (?1, ?2)";
         self.db.prepare_cached(sql)?.execute([EMBEDDER, self.embedder.id()])?;
         Ok(())
@@ -305,16 +311,16 @@ impl<'c> Lessons<'c> {
 }
 
 /// Reads [`COLUMNS`].
-pub(crate) fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
+pub(crate) fn read(row: &Row<'_>) -> Result<StoredLesson, Error> {
     let id = row.get(0)?;
     let kind = match row.get::<_, i64>(1)? {
-        1 => Kind::Failure,
-        2 => Kind::Pattern,
-        other => return Err(Trouble::Damaged { id, what: format!("no kind {other}") }),
+        1 => StoredKind::Failure,
+        2 => StoredKind::Pattern,
+        other => return Err(Error::Damaged { id, what: format!("no kind {other}") }),
     };
     let quarantined = !matches!(row.get_ref(2)?, rusqlite::types::ValueRef::Null);
     let body = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
-    Ok(Kept { id, lesson: Lesson::stored(kind, id, body)?, quarantined })
+    Ok(StoredLesson { id, lesson: Lesson::stored(kind, id, body)?, quarantined })
 }
 
 /// Whether it has a regular expression without a whole word, so that the index cannot find it.

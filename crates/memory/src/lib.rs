@@ -5,30 +5,30 @@
 //! [`schema::CREATE`] in a migration, calls what writes inside its own transaction, and looks at
 //! everything through [`Lessons`].
 
-pub mod carry;
+pub mod benchmark;
 pub mod embed;
+pub mod error;
+pub mod error_match;
 mod expression;
-pub mod figures;
-pub mod find;
+pub mod import_export;
 pub mod learn;
 pub mod lesson;
 mod lessons;
 mod line;
+pub mod maintenance;
 pub mod recall;
 pub mod relate;
 pub mod scan;
 pub mod schema;
+pub mod scoring;
 mod search;
 pub mod similar;
-pub mod tend;
 pub mod text;
 pub mod time;
-pub mod trouble;
 mod vectors;
-pub mod worth;
 
-pub use lesson::{Kind, Lesson};
+pub use error::Error;
+pub use lesson::{Lesson, StoredKind};
 pub use lessons::{Lessons, Quarantined};
-pub use search::Way;
+pub use search::SearchMode;
 pub use time::Now;
-pub use trouble::Trouble;

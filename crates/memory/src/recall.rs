@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 
 use rusqlite::params;
 
-use crate::lesson::{Kind, Lesson};
+use crate::error::Error;
+use crate::lesson::{Lesson, StoredKind};
 use crate::lessons::Memo;
-use crate::lessons::{COLUMNS, Kept, Lessons, read};
-use crate::search::{Hit, Way};
+use crate::lessons::{COLUMNS, Lessons, StoredLesson, read};
+use crate::scoring::{self, Tier};
+use crate::search::{Hit, SearchMode};
 use crate::similar;
 use crate::time::Now;
-use crate::trouble::Trouble;
-use crate::worth::{self, Tier};
 use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// `query` lists so many, unless somebody says otherwise.
@@ -25,19 +25,19 @@ const MAX_TAGGED: usize = 4_000;
 
 /// A lesson that answers a question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ScoredLesson {
     /// The lesson.
     pub lesson: Lesson,
     /// How near it is, calibrated.
     pub relevance: f64,
 }
 
-impl Row {
+impl ScoredLesson {
     /// `{type, score, …entry}`.
     pub fn to_json(&self) -> Json {
         let mut row = Object::new();
         row.set("type", self.lesson.kind().word());
-        row.set("score", worth::thousandths(self.relevance));
+        row.set("score", scoring::thousandths(self.relevance));
         self.lesson.body().iter().for_each(|(key, value)| row.set(key, value.clone()));
         row.into()
     }
@@ -45,11 +45,11 @@ impl Row {
 
 /// What an agent is about to do, and how much it may be told.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ContextRequest {
     /// What it is about; without it the dearest lessons are given.
     pub objective: Option<String>,
     /// Only lessons of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<StoredKind>,
     /// Only lessons that share one of these; empty for all.
     pub tags: Vec<String>,
     /// So many failures at most.
@@ -66,9 +66,9 @@ pub struct Asked {
     pub expand: bool,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for ContextRequest {
+    fn default() -> ContextRequest {
+        ContextRequest {
             objective: None,
             kind: None,
             tags: Vec::new(),
@@ -84,16 +84,16 @@ impl Default for Asked {
 
 /// Lessons for an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given {
+pub struct ContextLessons {
     /// Failures, the most useful first.
-    pub failures: Vec<Entry>,
+    pub failures: Vec<ContextLesson>,
     /// Patterns, the most useful first.
-    pub patterns: Vec<Entry>,
+    pub patterns: Vec<ContextLesson>,
 }
 
 /// One lesson for an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ContextLesson {
     id: i64,
     /// The lesson.
     pub lesson: Lesson,
@@ -103,26 +103,27 @@ pub struct Entry {
     pub expanded_from: Option<String>,
 }
 
-impl Given {
+impl ContextLessons {
     /// `{failures: […], patterns: […]}`; with tiers if they are wanted.
     pub fn to_json(&self, tiers: bool) -> Json {
-        let list =
-            |entries: &[Entry]| Json::Array(entries.iter().map(|entry| entry.to_json(tiers)).collect());
+        let list = |entries: &[ContextLesson]| {
+            Json::Array(entries.iter().map(|entry| entry.to_json(tiers)).collect())
+        };
         Object::new().with("failures", list(&self.failures)).with("patterns", list(&self.patterns)).into()
     }
 
     /// Both lists, failures first.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &ContextLesson> {
         self.failures.iter().chain(&self.patterns)
     }
 }
 
-impl Entry {
+impl ContextLesson {
     fn to_json(&self, tiers: bool) -> Json {
         let mut body = self.lesson.body().clone();
         if let Some(relevance) = self.relevance {
-            body.set("_relevance", worth::thousandths(relevance));
-            body.set("_score", worth::thousandths(worth::score(relevance, self.lesson.value())));
+            body.set("_relevance", scoring::thousandths(relevance));
+            body.set("_score", scoring::thousandths(scoring::score(relevance, self.lesson.value())));
             if tiers {
                 body.set("_tier", Tier::of_relevance(relevance).word());
             }
@@ -137,26 +138,26 @@ impl Entry {
 
 impl Lessons<'_> {
     /// Lessons for a question, nearest first.
-    pub fn query(&self, topic: &str, most: usize, now: &Now) -> Result<Vec<Row>, Trouble> {
-        let hits = self.search(topic, Way::Both, now)?;
+    pub fn query(&self, topic: &str, most: usize, now: &Now) -> Result<Vec<ScoredLesson>, Error> {
+        let hits = self.search(topic, SearchMode::Both, now)?;
         let near = hits.into_iter().filter(|hit| hit.relevance > similar::QUERY).take(most);
-        Ok(near.map(|hit| Row { lesson: hit.kept.lesson, relevance: hit.relevance }).collect())
+        Ok(near.map(|hit| ScoredLesson { lesson: hit.kept.lesson, relevance: hit.relevance }).collect())
     }
 
     /// Lessons for several agents in a row; each lesson is read and made ready once.
-    pub fn contexts(&self, asked: &[Asked], now: &Now) -> Result<Vec<Given>, Trouble> {
+    pub fn contexts(&self, asked: &[ContextRequest], now: &Now) -> Result<Vec<ContextLessons>, Error> {
         let memo = Memo::default();
         let lessons = Lessons { memo: Some(&memo), ..*self };
         asked.iter().map(|asked| lessons.context(asked, now)).collect()
     }
 
     /// Lessons for an agent.
-    pub fn context(&self, asked: &Asked, now: &Now) -> Result<Given, Trouble> {
+    pub fn context(&self, asked: &ContextRequest, now: &Now) -> Result<ContextLessons, Error> {
         let hits = match asked.objective.as_deref().filter(|_| !asked.all) {
             Some(objective) => Some(self.hits(objective, &asked.tags, now)?),
             None => None,
         };
-        let of = |kind: Kind, most: usize| -> Result<Vec<Entry>, Trouble> {
+        let of = |kind: StoredKind, most: usize| -> Result<Vec<ContextLesson>, Error> {
             if asked.kind.is_some_and(|only| only != kind) {
                 return Ok(Vec::new());
             }
@@ -167,14 +168,14 @@ impl Lessons<'_> {
             };
             if asked.expand { self.expanded(entries, most) } else { Ok(entries) }
         };
-        Ok(Given {
-            failures: of(Kind::Failure, asked.max_failures)?,
-            patterns: of(Kind::Pattern, asked.max_patterns)?,
+        Ok(ContextLessons {
+            failures: of(StoredKind::Failure, asked.max_failures)?,
+            patterns: of(StoredKind::Pattern, asked.max_patterns)?,
         })
     }
 
     /// Counts that these were given out.
-    pub fn accessed(&self, given: &Given, now: &Now) -> Result<(), Trouble> {
+    pub fn accessed(&self, given: &ContextLessons, now: &Now) -> Result<(), Error> {
         for entry in given.entries() {
             let Some(mut kept) = self.by_id(entry.id)? else { continue };
             kept.lesson.count_up("access_count");
@@ -184,9 +185,9 @@ impl Lessons<'_> {
         Ok(())
     }
 
-    fn hits(&self, objective: &str, tags: &[String], now: &Now) -> Result<Vec<Hit>, Trouble> {
+    fn hits(&self, objective: &str, tags: &[String], now: &Now) -> Result<Vec<Hit>, Error> {
         if tags.is_empty() {
-            return self.search(objective, Way::Both, now);
+            return self.search(objective, SearchMode::Both, now);
         }
         let tagged = match self.with_tag_words(tags, MAX_TAGGED)? {
             Some(ids) => ids,
@@ -199,15 +200,16 @@ impl Lessons<'_> {
     fn relevant(
         &self,
         hits: &[Hit],
-        kind: Kind,
+        kind: StoredKind,
         most: usize,
-        asked: &Asked,
+        asked: &ContextRequest,
         now: &Now,
-    ) -> Result<Vec<Entry>, Trouble> {
+    ) -> Result<Vec<ContextLesson>, Error> {
         let near = hits.iter().filter(|hit| hit.kind() == kind && hit.relevance >= similar::CONTEXT);
         let mut ranked: Vec<(f64, &Hit)> = near.map(|hit| (rank(hit, now), hit)).collect();
         ranked.sort_by(|(left, _), (right, _)| right.total_cmp(left));
-        let mut entries: Vec<Entry> = ranked.into_iter().take(most).map(|(_, hit)| entry(hit)).collect();
+        let mut entries: Vec<ContextLesson> =
+            ranked.into_iter().take(most).map(|(_, hit)| entry(hit)).collect();
         if entries.is_empty() && !asked.inject && most > 0 {
             let objective = asked.objective.as_deref().unwrap_or_default();
             let ids: Vec<i64> = self.dearest(kind, &asked.tags, 1)?.iter().map(|kept| kept.id).collect();
@@ -217,9 +219,9 @@ impl Lessons<'_> {
     }
 
     /// The lessons with the highest cost or saving.
-    fn dearest(&self, kind: Kind, tags: &[String], most: usize) -> Result<Vec<Kept>, Trouble> {
+    fn dearest(&self, kind: StoredKind, tags: &[String], most: usize) -> Result<Vec<StoredLesson>, Error> {
         if !tags.is_empty() {
-            let mut tagged: Vec<Kept> =
+            let mut tagged: Vec<StoredLesson> =
                 self.tagged(tags)?.into_iter().filter(|kept| kept.lesson.kind() == kind).collect();
             tagged.sort_by(|left, right| right.lesson.value().total_cmp(&left.lesson.value()));
             tagged.truncate(most);
@@ -238,7 +240,7 @@ impl Lessons<'_> {
     }
 
     /// Every lesson that shares one of the tags, in the order in which they came.
-    fn tagged(&self, tags: &[String]) -> Result<Vec<Kept>, Trouble> {
+    fn tagged(&self, tags: &[String]) -> Result<Vec<StoredLesson>, Error> {
         let mut found = Vec::new();
         match self.with_tag_words(tags, usize::MAX)? {
             Some(mut ids) => {
@@ -248,7 +250,7 @@ impl Lessons<'_> {
                 }
             }
             None => {
-                for kind in Kind::ALL {
+                for kind in StoredKind::ALL {
                     found.extend(self.all(kind)?);
                 }
             }
@@ -258,7 +260,7 @@ impl Lessons<'_> {
     }
 
     /// The entries, and what is related to them, up to the limit.
-    fn expanded(&self, entries: Vec<Entry>, most: usize) -> Result<Vec<Entry>, Trouble> {
+    fn expanded(&self, entries: Vec<ContextLesson>, most: usize) -> Result<Vec<ContextLesson>, Error> {
         let mut seen: BTreeSet<String> = entries.iter().map(|entry| entry.lesson.name().to_owned()).collect();
         let mut out = entries.clone();
         for entry in entries {
@@ -266,8 +268,8 @@ impl Lessons<'_> {
                 if out.len() >= most || !seen.insert(name.clone()) {
                     continue;
                 }
-                let found = self.named(entry.lesson.kind(), &name)?.filter(|kept| !kept.quarantined);
-                out.extend(found.map(|kept| Entry {
+                let found = self.find_by_name(entry.lesson.kind(), &name)?.filter(|kept| !kept.quarantined);
+                out.extend(found.map(|kept| ContextLesson {
                     expanded_from: Some(entry.lesson.name().to_owned()),
                     ..plain(kept)
                 }));
@@ -279,16 +281,16 @@ impl Lessons<'_> {
 
 /// What orders lessons for an agent: `_score`, moved by feedback and age.
 fn rank(hit: &Hit, now: &Now) -> f64 {
-    let of = hit.kept.lesson.used(now);
-    worth::score(hit.relevance, of.value) * worth::standing(of, worth::HALF_LIFE_DAYS)
+    let of = hit.kept.lesson.lesson_use(now);
+    scoring::score(hit.relevance, of.value) * scoring::standing(of, scoring::HALF_LIFE_DAYS)
 }
 
-fn entry(hit: &Hit) -> Entry {
-    Entry { relevance: Some(hit.relevance), ..plain(hit.kept.clone()) }
+fn entry(hit: &Hit) -> ContextLesson {
+    ContextLesson { relevance: Some(hit.relevance), ..plain(hit.kept.clone()) }
 }
 
-fn plain(kept: Kept) -> Entry {
-    Entry { id: kept.id, lesson: kept.lesson, relevance: None, expanded_from: None }
+fn plain(kept: StoredLesson) -> ContextLesson {
+    ContextLesson { id: kept.id, lesson: kept.lesson, relevance: None, expanded_from: None }
 }
 
 fn shares_tag(lesson: &Lesson, tags: &[String]) -> bool {

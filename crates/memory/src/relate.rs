@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lesson::{Kind, Lesson};
-use crate::lessons::{Kept, Lessons};
-use crate::trouble::Trouble;
-use crate::worth;
+use crate::error::Error;
+use crate::lesson::{Lesson, StoredKind};
+use crate::lessons::{Lessons, StoredLesson};
+use crate::scoring;
 use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// Paths lighter than this are not followed.
@@ -29,7 +29,7 @@ const CROSS: &str = "cross_relationships";
 
 /// What one lesson has to do with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Edge {
+pub enum LessonRelation {
     /// Both happen together.
     CoOccurs,
     /// The first brings about the second.
@@ -42,56 +42,61 @@ pub enum Edge {
     Variant,
 }
 
-impl Edge {
+impl LessonRelation {
     /// All of them.
-    pub const ALL: [Edge; 5] =
-        [Edge::CoOccurs, Edge::Causes, Edge::Solves, Edge::Prerequisite, Edge::Variant];
+    pub const ALL: [LessonRelation; 5] = [
+        LessonRelation::CoOccurs,
+        LessonRelation::Causes,
+        LessonRelation::Solves,
+        LessonRelation::Prerequisite,
+        LessonRelation::Variant,
+    ];
 
     /// The edge of that word.
-    pub fn parse(word: &str) -> Option<Edge> {
-        Edge::ALL.into_iter().find(|edge| edge.word() == word)
+    pub fn parse(word: &str) -> Option<LessonRelation> {
+        LessonRelation::ALL.into_iter().find(|edge| edge.word() == word)
     }
 
     /// As it is written on the first lesson.
     pub fn word(self) -> &'static str {
         match self {
-            Edge::CoOccurs => "co_occurs",
-            Edge::Causes => "causes",
-            Edge::Solves => "solves",
-            Edge::Prerequisite => "prerequisite",
-            Edge::Variant => "variant",
+            LessonRelation::CoOccurs => "co_occurs",
+            LessonRelation::Causes => "causes",
+            LessonRelation::Solves => "solves",
+            LessonRelation::Prerequisite => "prerequisite",
+            LessonRelation::Variant => "variant",
         }
     }
 
     /// As it is written on the second lesson.
     pub fn inverse(self) -> &'static str {
         match self {
-            Edge::CoOccurs => "co_occurs",
-            Edge::Causes => "caused_by",
-            Edge::Solves => "solved_by",
-            Edge::Prerequisite => "depends_on",
-            Edge::Variant => "variant",
+            LessonRelation::CoOccurs => "co_occurs",
+            LessonRelation::Causes => "caused_by",
+            LessonRelation::Solves => "solved_by",
+            LessonRelation::Prerequisite => "depends_on",
+            LessonRelation::Variant => "variant",
         }
     }
 
     /// How much of a path's weight it passes on.
     pub fn weight(self) -> f64 {
         match self {
-            Edge::Solves => 1.5,
-            Edge::Causes | Edge::Prerequisite => 1.0,
-            Edge::CoOccurs => 0.8,
-            Edge::Variant => 0.7,
+            LessonRelation::Solves => 1.5,
+            LessonRelation::Causes | LessonRelation::Prerequisite => 1.0,
+            LessonRelation::CoOccurs => 0.8,
+            LessonRelation::Variant => 0.7,
         }
     }
 
-    fn of_either_end(word: &str) -> Option<Edge> {
-        Edge::ALL.into_iter().find(|edge| edge.word() == word || edge.inverse() == word)
+    fn of_either_end(word: &str) -> Option<LessonRelation> {
+        LessonRelation::ALL.into_iter().find(|edge| edge.word() == word || edge.inverse() == word)
     }
 }
 
 /// What became of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Related {
+pub enum RelateOutcome {
     /// It is there now.
     Added,
     /// It leads from a failure to a pattern and is there now as a cross relationship.
@@ -106,15 +111,15 @@ pub enum Related {
     Itself(String),
 }
 
-impl Related {
+impl RelateOutcome {
     /// The status word that a command prints.
     pub fn word(&self) -> String {
         match self {
-            Related::Added | Related::AddedAcross => "added".to_owned(),
-            Related::Exists => "exists".to_owned(),
-            Related::NotFound(names) => format!("not_found:{}", names.join(",")),
-            Related::InvalidType(word) => format!("invalid_type:{word}"),
-            Related::Itself(name) => format!("invalid_self:{name}"),
+            RelateOutcome::Added | RelateOutcome::AddedAcross => "added".to_owned(),
+            RelateOutcome::Exists => "exists".to_owned(),
+            RelateOutcome::NotFound(names) => format!("not_found:{}", names.join(",")),
+            RelateOutcome::InvalidType(word) => format!("invalid_type:{word}"),
+            RelateOutcome::Itself(name) => format!("invalid_self:{name}"),
         }
     }
 }
@@ -138,19 +143,21 @@ impl Relative {
     /// `{entry, hops, weight, via, from}`.
     pub fn to_json(&self) -> Json {
         let row = Object::new().with("entry", self.lesson.body().clone()).with("hops", self.hops);
-        let row = row.with("weight", worth::thousandths(self.weight));
+        let row = row.with("weight", scoring::thousandths(self.weight));
         row.with("via", self.via.as_str()).with("from", self.from.as_str()).into()
     }
 }
 
 impl Lessons<'_> {
     /// Relates two lessons of a kind. From a failure to a pattern it becomes a cross relationship.
-    pub fn relate(&self, kind: Kind, from: &str, to: &str, edge: &str) -> Result<Related, Trouble> {
-        let Some(edge) = Edge::parse(edge) else { return Ok(Related::InvalidType(edge.to_owned())) };
+    pub fn relate(&self, kind: StoredKind, from: &str, to: &str, edge: &str) -> Result<RelateOutcome, Error> {
+        let Some(edge) = LessonRelation::parse(edge) else {
+            return Ok(RelateOutcome::InvalidType(edge.to_owned()));
+        };
         if from == to {
-            return Ok(Related::Itself(from.to_owned()));
+            return Ok(RelateOutcome::Itself(from.to_owned()));
         }
-        match (self.named(kind, from)?, self.named(kind, to)?) {
+        match (self.find_by_name(kind, from)?, self.find_by_name(kind, to)?) {
             (Some(from), Some(to)) => self.join(from, to, edge),
             (first, second) => {
                 if let Some(related) = self.relate_across(kind, from, to, edge)? {
@@ -158,41 +165,45 @@ impl Lessons<'_> {
                 }
                 let missing = [(first.is_none(), from), (second.is_none(), to)];
                 let names = missing.into_iter().filter(|(missing, _)| *missing);
-                Ok(Related::NotFound(names.map(|(_, name)| name.to_owned()).collect()))
+                Ok(RelateOutcome::NotFound(names.map(|(_, name)| name.to_owned()).collect()))
             }
         }
     }
 
     /// Relates a failure and a pattern, by `solves` or `causes`.
-    pub fn relate_cross(&self, failure: &str, pattern: &str, edge: &str) -> Result<Related, Trouble> {
-        let edge = match Edge::parse(edge) {
-            Some(edge @ (Edge::Solves | Edge::Causes)) => edge,
-            Some(Edge::CoOccurs | Edge::Prerequisite | Edge::Variant) | None => {
-                return Ok(Related::InvalidType(edge.to_owned()));
+    pub fn relate_cross(&self, failure: &str, pattern: &str, edge: &str) -> Result<RelateOutcome, Error> {
+        let edge = match LessonRelation::parse(edge) {
+            Some(edge @ (LessonRelation::Solves | LessonRelation::Causes)) => edge,
+            Some(LessonRelation::CoOccurs | LessonRelation::Prerequisite | LessonRelation::Variant)
+            | None => {
+                return Ok(RelateOutcome::InvalidType(edge.to_owned()));
             }
         };
-        match (self.named(Kind::Failure, failure)?, self.named(Kind::Pattern, pattern)?) {
+        match (
+            self.find_by_name(StoredKind::Failure, failure)?,
+            self.find_by_name(StoredKind::Pattern, pattern)?,
+        ) {
             (Some(mut failure), Some(mut pattern)) => {
                 let new = add_below(&mut failure.lesson, CROSS, edge.word(), pattern.lesson.name());
                 let back = add_below(&mut pattern.lesson, CROSS, edge.inverse(), failure.lesson.name());
                 self.update(&failure)?;
                 self.update(&pattern)?;
-                Ok(if new || back { Related::Added } else { Related::Exists })
+                Ok(if new || back { RelateOutcome::Added } else { RelateOutcome::Exists })
             }
             (first, second) => {
                 let first = first.is_none().then(|| format!("failure:{failure}"));
                 let second = second.is_none().then(|| format!("pattern:{pattern}"));
-                Ok(Related::NotFound(first.into_iter().chain(second).collect()))
+                Ok(RelateOutcome::NotFound(first.into_iter().chain(second).collect()))
             }
         }
     }
 
     /// The patterns that solve a failure; `None` if there is no such failure.
-    pub fn solutions(&self, failure: &str) -> Result<Option<Vec<Lesson>>, Trouble> {
-        let Some(failure) = self.named(Kind::Failure, failure)? else { return Ok(None) };
+    pub fn solutions(&self, failure: &str) -> Result<Option<Vec<Lesson>>, Error> {
+        let Some(failure) = self.find_by_name(StoredKind::Failure, failure)? else { return Ok(None) };
         let mut found = Vec::new();
-        for name in failure.lesson.texts_below(CROSS, Edge::Solves.word()) {
-            let pattern = self.named(Kind::Pattern, &name)?.filter(|kept| !kept.quarantined);
+        for name in failure.lesson.texts_below(CROSS, LessonRelation::Solves.word()) {
+            let pattern = self.find_by_name(StoredKind::Pattern, &name)?.filter(|kept| !kept.quarantined);
             found.extend(pattern.map(|kept| kept.lesson));
         }
         Ok(Some(found))
@@ -200,21 +211,22 @@ impl Lessons<'_> {
 
     /// Who is related to a lesson within so many hops, the heaviest first, each once. `None` if there is
     /// no such lesson.
-    pub fn related(&self, kind: Kind, name: &str, hops: usize) -> Result<Option<Vec<Relative>>, Trouble> {
-        let Some(start) = self.named(kind, name)? else { return Ok(None) };
+    pub fn related(&self, kind: StoredKind, name: &str, hops: usize) -> Result<Option<Vec<Relative>>, Error> {
+        let Some(start) = self.find_by_name(kind, name)? else { return Ok(None) };
         let mut best: BTreeMap<String, Relative> = BTreeMap::new();
         let mut level = vec![(start.lesson, 1.0)];
         for hop in 1..=hops.min(MAX_HOPS) {
             let mut next: BTreeSet<String> = BTreeSet::new();
             for (lesson, weight) in level {
                 for (via, to) in edges(&lesson).into_iter().filter(|(_, to)| to != name) {
-                    let weight =
-                        weight * Edge::of_either_end(&via).map_or(Edge::CoOccurs.weight(), Edge::weight);
+                    let weight = weight
+                        * LessonRelation::of_either_end(&via)
+                            .map_or(LessonRelation::CoOccurs.weight(), LessonRelation::weight);
                     let heavier = best.get(&to).is_none_or(|known| weight > known.weight);
                     if weight < LIGHTEST || !heavier || best.len() >= MAX_VISITED {
                         continue;
                     }
-                    let Some(kept) = self.named(kind, &to)?.filter(|kept| !kept.quarantined) else {
+                    let Some(kept) = self.find_by_name(kind, &to)?.filter(|kept| !kept.quarantined) else {
                         continue;
                     };
                     let from = lesson.name().to_owned();
@@ -233,42 +245,55 @@ impl Lessons<'_> {
         Ok(Some(rows))
     }
 
-    fn join(&self, mut from: Kept, mut to: Kept, edge: Edge) -> Result<Related, Trouble> {
+    fn join(
+        &self,
+        mut from: StoredLesson,
+        mut to: StoredLesson,
+        edge: LessonRelation,
+    ) -> Result<RelateOutcome, Error> {
         let (from_name, to_name) = (from.lesson.name().to_owned(), to.lesson.name().to_owned());
         let mut new = from.lesson.unite(RELATED, vec![to_name.clone()]);
         new |= to.lesson.unite(RELATED, vec![from_name.clone()]);
         // Files of the FTL plugin have edges without a type; these are co_occurs already.
         let is_plain = !new && !is_typed(&from.lesson, &to_name);
-        if is_plain && edge == Edge::CoOccurs {
-            return Ok(Related::Exists);
+        if is_plain && edge == LessonRelation::CoOccurs {
+            return Ok(RelateOutcome::Exists);
         }
         new |= add_below(&mut from.lesson, TYPED, edge.word(), &to_name);
         new |= add_below(&mut to.lesson, TYPED, edge.inverse(), &from_name);
         self.update(&from)?;
         self.update(&to)?;
-        Ok(if new { Related::Added } else { Related::Exists })
+        Ok(if new { RelateOutcome::Added } else { RelateOutcome::Exists })
     }
 
     /// Tries the ends as a failure and a pattern, in either order; `None` if they are not.
     fn relate_across(
         &self,
-        kind: Kind,
+        kind: StoredKind,
         from: &str,
         to: &str,
-        edge: Edge,
-    ) -> Result<Option<Related>, Trouble> {
-        let has = |kind: Kind, name: &str| -> Result<bool, Trouble> { Ok(self.named(kind, name)?.is_some()) };
-        let (failure, pattern) = match kind {
-            Kind::Failure if has(Kind::Failure, from)? && has(Kind::Pattern, to)? => (from, to),
-            Kind::Pattern if has(Kind::Pattern, from)? && has(Kind::Failure, to)? => (to, from),
-            // The kind is a default that nobody may have thought of.
-            _ if has(Kind::Failure, from)? && has(Kind::Pattern, to)? => (from, to),
-            _ if has(Kind::Pattern, from)? && has(Kind::Failure, to)? => (to, from),
-            Kind::Failure | Kind::Pattern => return Ok(None),
+        edge: LessonRelation,
+    ) -> Result<Option<RelateOutcome>, Error> {
+        let has = |kind: StoredKind, name: &str| -> Result<bool, Error> {
+            Ok(self.find_by_name(kind, name)?.is_some())
         };
-        let word = if edge == Edge::Causes { Edge::Causes } else { Edge::Solves }.word();
+        let (failure, pattern) = match kind {
+            StoredKind::Failure if has(StoredKind::Failure, from)? && has(StoredKind::Pattern, to)? => {
+                (from, to)
+            }
+            StoredKind::Pattern if has(StoredKind::Pattern, from)? && has(StoredKind::Failure, to)? => {
+                (to, from)
+            }
+            // The kind is a default that nobody may have thought of.
+            _ if has(StoredKind::Failure, from)? && has(StoredKind::Pattern, to)? => (from, to),
+            _ if has(StoredKind::Pattern, from)? && has(StoredKind::Failure, to)? => (to, from),
+            StoredKind::Failure | StoredKind::Pattern => return Ok(None),
+        };
+        let word =
+            if edge == LessonRelation::Causes { LessonRelation::Causes } else { LessonRelation::Solves }
+                .word();
         Ok(Some(match self.relate_cross(failure, pattern, word)? {
-            Related::Added => Related::AddedAcross,
+            RelateOutcome::Added => RelateOutcome::AddedAcross,
             other => other,
         }))
     }
@@ -277,8 +302,8 @@ impl Lessons<'_> {
 /// Takes the names of lessons that are gone out of a lesson; tells whether any was there.
 pub(crate) fn forget(lesson: &mut Lesson, gone: &[BTreeSet<String>; 2]) -> bool {
     let [same, across] = match lesson.kind() {
-        Kind::Failure => [&gone[0], &gone[1]],
-        Kind::Pattern => [&gone[1], &gone[0]],
+        StoredKind::Failure => [&gone[0], &gone[1]],
+        StoredKind::Pattern => [&gone[1], &gone[0]],
     };
     let mut changed = false;
     let mut related = lesson.texts(RELATED);
@@ -311,7 +336,9 @@ pub(crate) fn has_edges(lesson: &Lesson) -> bool {
 
 /// Words and names of all edges of a lesson, the heaviest word for each name.
 fn edges(lesson: &Lesson) -> Vec<(String, String)> {
-    let weight = |word: &str| Edge::of_either_end(word).map_or(Edge::CoOccurs.weight(), Edge::weight);
+    let weight = |word: &str| {
+        LessonRelation::of_either_end(word).map_or(LessonRelation::CoOccurs.weight(), LessonRelation::weight)
+    };
     let mut words: BTreeMap<String, String> = BTreeMap::new();
     for word in lesson.keys_below(TYPED) {
         for name in lesson.texts_below(TYPED, &word) {
@@ -322,7 +349,7 @@ fn edges(lesson: &Lesson) -> Vec<(String, String)> {
         }
     }
     for name in lesson.texts(RELATED) {
-        words.entry(name).or_insert_with(|| Edge::CoOccurs.word().to_owned());
+        words.entry(name).or_insert_with(|| LessonRelation::CoOccurs.word().to_owned());
     }
     words.into_iter().map(|(name, word)| (word, name)).collect()
 }

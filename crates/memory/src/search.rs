@@ -8,15 +8,15 @@ use std::rc::Rc;
 
 use rusqlite::params;
 
-use crate::lesson::{Kind, Lesson};
-use crate::lessons::{Candidate, Kept, Lessons};
+use crate::error::Error;
+use crate::lesson::{Lesson, StoredKind};
+use crate::lessons::{Candidate, Lessons, StoredLesson};
+use crate::scoring;
 use crate::similar::overlap::Words;
-use crate::similar::{Plain, Probe};
+use crate::similar::{Plain, PreparedText};
 use crate::text;
 use crate::time::Now;
-use crate::trouble::Trouble;
 use crate::vectors::{Near, Scan, scan};
-use crate::worth;
 
 /// So many different words of a question are looked up.
 const MAX_WORDS: usize = 24;
@@ -41,7 +41,7 @@ const MEANING_SHARE: f64 = 1.0;
 
 /// Which lists a search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SearchMode {
     /// Full text alone.
     Words,
     /// Embeddings alone.
@@ -56,7 +56,7 @@ const MAX_MEMO: usize = 4_096;
 /// A lesson that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Hit {
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredLesson,
     /// The best of the calibrated measures.
     pub(crate) relevance: f64,
     /// Orders hits and means nothing else.
@@ -73,21 +73,23 @@ struct Places {
 
 impl Lessons<'_> {
     /// Names of lessons for a text, nearest first, with no threshold: what the labelled set measures.
-    pub fn ranked(&self, asked: &str, way: Way, most: usize, now: &Now) -> Result<Vec<String>, Trouble> {
+    pub fn ranked(&self, asked: &str, way: SearchMode, most: usize, now: &Now) -> Result<Vec<String>, Error> {
         let hits = self.search(asked, way, now)?;
         Ok(hits.into_iter().take(most).map(|hit| hit.kept.lesson.name().to_owned()).collect())
     }
 
     /// Candidates of both kinds, in the order of fusion, feedback and age.
-    pub(crate) fn search(&self, asked: &str, way: Way, now: &Now) -> Result<Vec<Hit>, Trouble> {
-        let probe = Probe::new(asked, self.embedder);
+    pub(crate) fn search(&self, asked: &str, way: SearchMode, now: &Now) -> Result<Vec<Hit>, Error> {
+        let probe = PreparedText::new(asked, self.embedder);
         let worded = match way {
-            Way::Words | Way::Both => self.by_words(asked)?,
-            Way::Meaning => Vec::new(),
+            SearchMode::Words | SearchMode::Both => self.by_words(asked)?,
+            SearchMode::Meaning => Vec::new(),
         };
         let places = self.places(&probe, &worded, way)?;
         let mut hits = self.judge(&probe, places)?;
-        let rank = |hit: &Hit| hit.fused * worth::standing(hit.kept.lesson.used(now), worth::HALF_LIFE_DAYS);
+        let rank = |hit: &Hit| {
+            hit.fused * scoring::standing(hit.kept.lesson.lesson_use(now), scoring::HALF_LIFE_DAYS)
+        };
         let mut ranked: Vec<(f64, Hit)> = hits.drain(..).map(|hit| (rank(&hit), hit)).collect();
         ranked.sort_by(|(left, left_hit), (right, right_hit)| {
             right.total_cmp(left).then(left_hit.kept.id.cmp(&right_hit.kept.id))
@@ -96,8 +98,8 @@ impl Lessons<'_> {
     }
 
     /// How near each of some lessons is to a text, in the order in which they were named.
-    pub(crate) fn judge_these(&self, asked: &str, ids: &[i64]) -> Result<Vec<Hit>, Trouble> {
-        let probe = Probe::new(asked, self.embedder);
+    pub(crate) fn judge_these(&self, asked: &str, ids: &[i64]) -> Result<Vec<Hit>, Error> {
+        let probe = PreparedText::new(asked, self.embedder);
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -111,7 +113,7 @@ impl Lessons<'_> {
 
     /// Lessons that hold the words of one of the tags; the caller looks at the tags themselves. `None` if
     /// a tag has no word that the index could know.
-    pub(crate) fn with_tag_words(&self, tags: &[String], most: usize) -> Result<Option<Vec<i64>>, Trouble> {
+    pub(crate) fn with_tag_words(&self, tags: &[String], most: usize) -> Result<Option<Vec<i64>>, Error> {
         let quoted: Option<Vec<String>> = tags.iter().map(|tag| phrase(tag)).collect();
         let Some(quoted) = quoted else { return Ok(None) };
         let asked = format!("rest : ({})", quoted.join(" OR "));
@@ -124,11 +126,11 @@ impl Lessons<'_> {
 
     /// The lesson whose trigger is most like a text, and how much, as the observer asks before it calls
     /// something new.
-    pub fn most_alike(&self, text: &str, now: &Now) -> Result<Option<(Lesson, f64)>, Trouble> {
-        let probe = Probe::new(text, self.embedder);
+    pub fn most_alike(&self, text: &str, now: &Now) -> Result<Option<(Lesson, f64)>, Error> {
+        let probe = PreparedText::new(text, self.embedder);
         let mut best: Option<(Lesson, f64)> = None;
-        for hit in self.search(text, Way::Both, now)? {
-            let alike = probe.like(&Probe::new(hit.kept.lesson.trigger(), self.embedder)).best();
+        for hit in self.search(text, SearchMode::Both, now)? {
+            let alike = probe.like(&PreparedText::new(hit.kept.lesson.trigger(), self.embedder)).best();
             if best.as_ref().is_none_or(|(_, most)| alike > *most) {
                 best = Some((hit.kept.lesson, alike));
             }
@@ -136,14 +138,19 @@ impl Lessons<'_> {
         Ok(best)
     }
 
-    fn places(&self, probe: &Probe<'_>, worded: &[i64], way: Way) -> Result<BTreeMap<i64, Places>, Trouble> {
+    fn places(
+        &self,
+        probe: &PreparedText<'_>,
+        worded: &[i64],
+        way: SearchMode,
+    ) -> Result<BTreeMap<i64, Places>, Error> {
         let mut places: BTreeMap<i64, Places> = BTreeMap::new();
         for (rank, id) in worded.iter().enumerate() {
             places.entry(*id).or_default().words = Some(rank);
         }
         let mut sorted = worded.to_vec();
         sorted.sort_unstable();
-        let most = if way == Way::Words { 0 } else { CANDIDATES };
+        let most = if way == SearchMode::Words { 0 } else { CANDIDATES };
         let (failures, patterns, also) = self.near(probe, most, &sorted)?;
         let mut merged = [failures, patterns].concat();
         merged.sort_by(|left, right| right.cosine.total_cmp(&left.cosine).then(left.id.cmp(&right.id)));
@@ -163,10 +170,10 @@ impl Lessons<'_> {
     #[allow(clippy::type_complexity, reason = "three lists of one type, taken apart at once")]
     fn near(
         &self,
-        probe: &Probe<'_>,
+        probe: &PreparedText<'_>,
         most: usize,
         also: &[i64],
-    ) -> Result<(Vec<Near>, Vec<Near>, Vec<Near>), Trouble> {
+    ) -> Result<(Vec<Near>, Vec<Near>, Vec<Near>), Error> {
         if !self.has_meaning()? {
             return Ok((Vec::new(), Vec::new(), Vec::new()));
         }
@@ -174,7 +181,7 @@ impl Lessons<'_> {
         Ok((found.failures, found.patterns, found.also))
     }
 
-    fn judge(&self, probe: &Probe<'_>, places: BTreeMap<i64, Places>) -> Result<Vec<Hit>, Trouble> {
+    fn judge(&self, probe: &PreparedText<'_>, places: BTreeMap<i64, Places>) -> Result<Vec<Hit>, Error> {
         let mut hits = Vec::with_capacity(places.len());
         for (id, place) in places {
             let Some(found) = self.candidate(id)? else { continue };
@@ -189,7 +196,7 @@ impl Lessons<'_> {
     }
 
     /// A lesson that may be given out, made ready; out of the memo if there is one.
-    fn candidate(&self, id: i64) -> Result<Option<Rc<Candidate>>, Trouble> {
+    fn candidate(&self, id: i64) -> Result<Option<Rc<Candidate>>, Error> {
         if let Some(found) = self.memo.and_then(|memo| memo.0.borrow().get(&id).cloned()) {
             return Ok(Some(found));
         }
@@ -206,7 +213,7 @@ impl Lessons<'_> {
 
     /// Numbers of lessons by full text, best first. If every word is common, the newest that hold all of
     /// them, or else the least common one.
-    fn by_words(&self, asked: &str) -> Result<Vec<i64>, Trouble> {
+    fn by_words(&self, asked: &str) -> Result<Vec<i64>, Error> {
         let counted = self.counted_words(asked)?;
         let rare = rare(&counted);
         if !rare.is_empty() {
@@ -222,14 +229,14 @@ impl Lessons<'_> {
         if all.is_empty() { self.matching(newest, least) } else { Ok(all) }
     }
 
-    fn matching(&self, sql: &str, asked: &str) -> Result<Vec<i64>, Trouble> {
+    fn matching(&self, sql: &str, asked: &str) -> Result<Vec<i64>, Error> {
         let mut select = self.db.prepare_cached(sql)?;
         let rows = select.query_map(params![asked, CANDIDATES as i64], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// The words of a question that stand in some lesson, with the number of lessons, the rarest first.
-    fn counted_words(&self, asked: &str) -> Result<Vec<(i64, String)>, Trouble> {
+    fn counted_words(&self, asked: &str) -> Result<Vec<(i64, String)>, Error> {
         let mut counted = Vec::new();
         for word in asked_words(asked) {
             let count = self.lessons_with(&word)?;
@@ -242,14 +249,14 @@ impl Lessons<'_> {
     }
 
     /// In how many lessons a word stands; counting stops where it is common.
-    fn lessons_with(&self, asked: &str) -> Result<i64, Trouble> {
+    fn lessons_with(&self, asked: &str) -> Result<i64, Error> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM lesson_words WHERE lesson_words MATCH ?1 LIMIT ?2)";
         Ok(self.db.prepare_cached(sql)?.query_row(params![asked, COMMON + 1], |row| row.get(0))?)
     }
 }
 
 impl Hit {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> StoredKind {
         self.kept.lesson.kind()
     }
 }

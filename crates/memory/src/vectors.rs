@@ -9,8 +9,8 @@ use std::collections::BinaryHeap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::embed::Vector;
-use crate::lesson::Kind;
-use crate::trouble::Trouble;
+use crate::error::Error;
+use crate::lesson::StoredKind;
 
 const SLOTS: i64 = 128;
 const HEAD: usize = 5;
@@ -27,7 +27,7 @@ impl<'c> Writer<'c> {
         Writer { db, dims, open: None }
     }
 
-    pub(crate) fn put(&mut self, id: i64, kind: Kind, vector: &Vector) -> Result<(), Trouble> {
+    pub(crate) fn put(&mut self, id: i64, kind: StoredKind, vector: &Vector) -> Result<(), Error> {
         let mut slot = Vec::with_capacity(HEAD + self.dims);
         slot.push(kind.number() as u8);
         slot.extend(vector.square().to_le_bytes());
@@ -36,12 +36,12 @@ impl<'c> Writer<'c> {
         self.write(id, &slot)
     }
 
-    pub(crate) fn clear(&mut self, id: i64) -> Result<(), Trouble> {
+    pub(crate) fn clear(&mut self, id: i64) -> Result<(), Error> {
         self.write(id, &vec![0; HEAD + self.dims])
     }
 
     /// Writes what is still open. A chunk without vectors is taken away.
-    pub(crate) fn finish(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
         let Some((chunk, body)) = self.open.take() else { return Ok(()) };
         if body.iter().step_by(HEAD + self.dims).all(|kind| *kind == 0) {
             self.db.prepare_cached("DELETE FROM lesson_vectors WHERE chunk = ?1")?.execute([chunk])?;
@@ -52,7 +52,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn write(&mut self, id: i64, slot: &[u8]) -> Result<(), Trouble> {
+    fn write(&mut self, id: i64, slot: &[u8]) -> Result<(), Error> {
         let chunk = id.div_euclid(SLOTS);
         if self.open.as_ref().is_none_or(|(open, _)| *open != chunk) {
             self.finish()?;
@@ -65,7 +65,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn load(&self, chunk: i64) -> Result<Vec<u8>, Trouble> {
+    fn load(&self, chunk: i64) -> Result<Vec<u8>, Error> {
         let mut select = self.db.prepare_cached("SELECT body FROM lesson_vectors WHERE chunk = ?1")?;
         let mut body: Vec<u8> = select.query_row([chunk], |row| row.get(0)).optional()?.unwrap_or_default();
         body.resize(SLOTS as usize * (HEAD + self.dims), 0);
@@ -99,7 +99,7 @@ pub(crate) struct Scanned {
     pub(crate) also: Vec<Near>,
 }
 
-pub(crate) fn scan(db: &Connection, asked: &Scan<'_>) -> Result<Scanned, Trouble> {
+pub(crate) fn scan(db: &Connection, asked: &Scan<'_>) -> Result<Scanned, Error> {
     let mut found = Scanned::default();
     if asked.vector.is_zero() {
         return Ok(found);
@@ -190,11 +190,11 @@ mod tests {
         db.execute_batch(crate::schema::CREATE).unwrap();
         let mut writer = Writer::new(&db, 4);
         for id in 1..=300 {
-            let kind = if id % 3 == 0 { Kind::Pattern } else { Kind::Failure };
+            let kind = if id % 3 == 0 { StoredKind::Pattern } else { StoredKind::Failure };
             writer.put(id, kind, &vector(id as usize % 4)).unwrap();
         }
         writer.clear(4).unwrap();
-        writer.put(8, Kind::Failure, &vector(1)).unwrap();
+        writer.put(8, StoredKind::Failure, &vector(1)).unwrap();
         writer.finish().unwrap();
 
         let asked = vector(0);

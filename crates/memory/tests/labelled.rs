@@ -7,8 +7,8 @@
 
 use ftl_core::json::{Json, Object, ObjectExt as _};
 use ftl_memory::embed::{Embedder, TokenTable};
-use ftl_memory::similar::{self, Plain, Probe};
-use ftl_memory::{Kind, Lessons, Now, Way, schema};
+use ftl_memory::similar::{self, Plain, PreparedText};
+use ftl_memory::{Lessons, Now, SearchMode, StoredKind, schema};
 use rusqlite::Connection;
 
 const SET: &str = include_str!("cases/labelled.txt");
@@ -45,7 +45,8 @@ fn memory(table: &dyn Embedder) -> Connection {
             .with("trigger", case.trigger)
             .with("fix", case.fix)
             .with("cost", 500_u64);
-        let learned = Lessons::new(&db, table).learn(Kind::Failure, Json::Object(body), &now()).unwrap();
+        let learned =
+            Lessons::new(&db, table).learn(StoredKind::Failure, Json::Object(body), &now()).unwrap();
         assert_eq!(learned.outcome.word(), "added", "{}", case.trigger);
     }
     db
@@ -81,19 +82,23 @@ fn recall_at_5(embedder: &dyn Embedder) -> [f64; 3] {
     let asked: Vec<(usize, &Case)> =
         cases.iter().enumerate().filter(|(_, case)| !case.asked.is_empty()).collect();
     assert!(asked.len() >= 120, "{} labelled", asked.len());
-    let recall = |way: Way, most: usize| {
+    let recall = |way: SearchMode, most: usize| {
         let found = asked.iter().filter(|(at, case)| {
             let names = lessons.ranked(case.asked, way, most, &now()).unwrap();
             names.contains(&format!("case-{at}"))
         });
         found.count() as f64 / asked.len() as f64
     };
-    let at5 = [Way::Words, Way::Meaning, Way::Both].map(|way| recall(way, 5));
+    let at5 = [SearchMode::Words, SearchMode::Meaning, SearchMode::Both].map(|way| recall(way, 5));
     println!("{}: {} questions over {} lessons", embedder.id(), asked.len(), cases.len());
     for (way, at5) in ["full text", "embeddings", "both"].iter().zip(at5) {
         println!("recall@5 {way:10} {at5:.3}");
     }
-    println!("recall@1 both {:.3}, recall@10 both {:.3}", recall(Way::Both, 1), recall(Way::Both, 10));
+    println!(
+        "recall@1 both {:.3}, recall@10 both {:.3}",
+        recall(SearchMode::Both, 1),
+        recall(SearchMode::Both, 10)
+    );
     at5
 }
 
@@ -121,7 +126,7 @@ fn thresholds_mean_the_same_for_every_measure() {
     let mut pairs = [vec![], vec![], vec![], vec![], vec![]];
     let mut others = [vec![], vec![], vec![], vec![], vec![]];
     for (at, case) in cases.iter().enumerate().filter(|(_, case)| !case.asked.is_empty()) {
-        let probe = Probe::new(case.asked, &table);
+        let probe = PreparedText::new(case.asked, &table);
         for (other, plain) in plain.iter().enumerate() {
             let cosine = probe.vector().cosine(&vectors[other]);
             let found = probe.answered_by(plain, cosine);

@@ -133,13 +133,13 @@ impl Capture {
 
 impl Captured {
     /// How many bytes, from the first one on without a gap, [`Captured::whole`] gives.
-    pub fn kept(&self) -> u64 {
+    pub fn kept_bytes(&self) -> u64 {
         self.kept
     }
 
     /// How many bytes were read and not kept; with [`Captured::kept`] this is all there were.
     pub fn dropped(&self) -> u64 {
-        self.total - self.kept()
+        self.total - self.kept_bytes()
     }
 
     /// The whole text, from the first byte to the cap.
@@ -259,7 +259,7 @@ mod tests {
                 let captured = captured(Room { head, tail, keep }, &pieces);
                 let case = format!("head {head}, tail {tail}, keep {keep}, step {step}");
                 assert_eq!(captured.total, 26, "{case}");
-                assert_eq!(captured.kept() + captured.dropped(), 26, "{case}");
+                assert_eq!(captured.kept_bytes() + captured.dropped(), 26, "{case}");
                 assert_eq!(captured.head, &text[..head.min(26)], "{case}");
                 let after = &text[head.min(26)..];
                 assert_eq!(captured.tail, &after[after.len().saturating_sub(tail)..], "{case}");
@@ -294,7 +294,7 @@ mod tests {
                 assert!(!shown.contains("test-key-") && !shown.contains("-key-1"), "{head} {tail}: {shown}");
                 let kept = String::from_utf8_lossy(&whole(&captured)).into_owned();
                 assert!(!kept.contains("test-key-"), "{head} {tail}: {kept}");
-                assert_eq!((captured.total, captured.kept()), (31, 31), "{head} {tail}");
+                assert_eq!((captured.total, captured.kept_bytes()), (31, 31), "{head} {tail}");
             }
         }
     }
@@ -307,7 +307,7 @@ mod tests {
         capture.add(b"abcdef");
         let captured = capture.finish();
         assert!(captured.spool_error.is_some());
-        assert_eq!((captured.total, captured.kept(), captured.dropped()), (6, 2, 4));
+        assert_eq!((captured.total, captured.kept_bytes(), captured.dropped()), (6, 2, 4));
         assert_eq!((&captured.head[..], &captured.tail[..]), (&b"ab"[..], &b"ef"[..]));
     }
 }

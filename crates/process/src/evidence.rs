@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// The bytes of a database that every connection in WAL mode holds a shared lock on, for as long as it is open.
 const SHARED_FIRST: u64 = 0x4000_0002;
@@ -50,7 +50,7 @@ pub fn is_open_unseen(database: &Path) -> io::Result<bool> {
     let mut opened =
         OPENED.lock().map_err(|_| io::Error::other("a thread that looked at a database died"))?;
     if !opened.contains_key(database) {
-        match folder::open(database, Use::Read) {
+        match folder::open(database, OpenMode::Read) {
             Ok(file) => drop(opened.insert(database.to_owned(), file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::holder::{self, Locking, Wait};
-use ftl_folder::{self as folder, Use};
+use super::holder::{self, LockWait, Locking};
+use ftl_folder::{self as folder, OpenMode};
 
 /// How long a fence that is just being raised is waited for.
 const MAX_FENCE_WAIT: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ impl Fence {
 
 /// The lowest epoch that a fence lets pass; nothing where there is no fence.
 pub fn lowest(path: &Path) -> io::Result<Option<u64>> {
-    let file = match folder::open(path, Use::Read) {
+    let file = match folder::open(path, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
@@ -51,7 +51,7 @@ pub fn lowest(path: &Path) -> io::Result<Option<u64>> {
 
 /// Raises a fence: from now on nobody of a lower epoch starts anything.
 pub fn raise(path: &Path, epoch: u64) -> io::Result<()> {
-    let file = folder::open(path, Use::Update)?;
+    let file = folder::open(path, OpenMode::Update)?;
     let locked = holder::lock(file, Locking::Unsigned, || wait(path))?;
     let file = locked.file();
     if read(file)?.is_some_and(|lowest| lowest >= epoch) {
@@ -61,8 +61,8 @@ pub fn raise(path: &Path, epoch: u64) -> io::Result<()> {
     file.sync_data()
 }
 
-fn wait(path: &Path) -> Wait {
-    Wait::new(format!("the fence `{}`", path.display()), Vec::new(), MAX_FENCE_WAIT)
+fn wait(path: &Path) -> LockWait {
+    LockWait::new(format!("the fence `{}`", path.display()), Vec::new(), MAX_FENCE_WAIT)
 }
 
 /// What is in a fence; nothing in one that was just made.

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use super::signals::ignore_signals;
-use super::table::{Entry, Identity, Table, environment, variable};
+use super::table::{Identity, ProcessRow, Table, environment, variable};
 use super::tree::{self, MAX_KILL, Victims};
 use super::{Guard, lock};
 
@@ -145,7 +145,7 @@ struct Marked {
 }
 
 impl Marked {
-    fn is_meant(&self, entry: &Entry) -> bool {
+    fn is_meant(&self, entry: &ProcessRow) -> bool {
         let Some(block) = environment(entry.pid) else { return false };
         let value = variable(&block, MARK).and_then(|value| std::str::from_utf8(value).ok());
         match (value.and_then(Program::read), self.of) {
@@ -157,7 +157,7 @@ impl Marked {
 }
 
 impl Victims for Marked {
-    fn find(&mut self, table: &Table) -> Vec<Entry> {
+    fn find(&mut self, table: &Table) -> Vec<ProcessRow> {
         lock::carriers(table, 0, &|entry| self.is_meant(entry))
     }
 

@@ -30,7 +30,7 @@ use rustix::process::{
 
 use super::lock::{self, Lock, LockError, MAX_LOCK_WAIT};
 use super::signals::ignore_signals;
-use super::table::{self, Entry, Identity, Table};
+use super::table::{self, Identity, ProcessRow, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
 use super::wire::{self, Answer, Lines, Request, Word};
 use super::{How, gits};
@@ -177,7 +177,7 @@ impl Tree {
         }
         let behind = self.others();
         if !behind.is_empty() {
-            swept.met.extend(behind.iter().map(Entry::identity));
+            swept.met.extend(behind.iter().map(ProcessRow::identity));
             self.tell();
             self.give_grace();
         }
@@ -268,7 +268,7 @@ impl Tree {
 
     /// Everything below us that is alive, but for the command itself; none if the table cannot be
     /// read. What is missed here is met by the killing, which does not take that for an end.
-    fn others(&self) -> Vec<Entry> {
+    fn others(&self) -> Vec<ProcessRow> {
         let below = Table::read().unwrap_or_default().below([own_pid()]);
         below.into_iter().filter(|entry| entry.is_alive() && entry.pid != self.main.pid).collect()
     }
@@ -301,7 +301,7 @@ impl Tree {
 }
 
 impl Victims for Tree {
-    fn find(&mut self, table: &Table) -> Vec<Entry> {
+    fn find(&mut self, table: &Table) -> Vec<ProcessRow> {
         table.below([own_pid()])
     }
 

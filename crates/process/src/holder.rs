@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::procfs::{Namespaces, ProcFs};
 use super::table::{self, Identity};
 use super::tree;
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// A holder that was stopped and has not moved for so long is ended.
 pub const MAX_STANDSTILL: Duration = Duration::from_secs(15);
@@ -85,13 +85,13 @@ impl Holder {
             same_device || signed.as_ref().is_some_and(|signed| signed.who.pid == *pid)
         });
         match listed {
-            Some((_, pid)) => Holder::seen(pid),
+            Some((_, pid)) => Holder::look_up(pid),
             None => signed.filter(|signed| !signed.is_near()),
         }
     }
 
     /// A process that we see, of our own namespace or of one below it.
-    fn seen(pid: i32) -> Option<Holder> {
+    fn look_up(pid: i32) -> Option<Holder> {
         // One that has several numbers knows itself by another one than we do.
         let is_below = ProcFs::open().and_then(|proc| proc.numbers(pid)).ok()?.len() > 1;
         let own = Namespaces::own().ok()?;
@@ -108,7 +108,7 @@ impl Holder {
 
     /// Reads the signature in a file; nothing where there is none.
     fn read(path: &Path) -> Option<Holder> {
-        let file = folder::open(path, Use::Read).ok()?;
+        let file = folder::open(path, OpenMode::Read).ok()?;
         let mut text = Vec::new();
         file.take(SIGNATURE_BYTES as u64).read_to_end(&mut text).ok()?;
         serde_json::from_slice(&text).ok()
@@ -220,7 +220,7 @@ pub fn note_standstill(who: Identity, since: Instant) {
 
 /// One wait for a lock: looked at again and again until it is there.
 #[derive(Debug)]
-pub struct Wait {
+pub struct LockWait {
     what: String,
     files: Vec<PathBuf>,
     limit: Duration,
@@ -232,13 +232,13 @@ pub struct Wait {
     stopped: Option<(Identity, Instant)>,
 }
 
-impl Wait {
+impl LockWait {
     /// A wait for a lock whose holders sign these files, for at most so long for one and the same holder.
-    pub fn new(what: impl Into<String>, files: Vec<PathBuf>, limit: Duration) -> Wait {
+    pub fn new(what: impl Into<String>, files: Vec<PathBuf>, limit: Duration) -> LockWait {
         let (what, began) = (what.into(), Instant::now());
         // Most locks are free again before it is worth to look whose they are.
         let looked = (limit >= LOOK).then_some(began);
-        Wait { what, files, limit, began, looked, said: false, same: None, stopped: None }
+        LockWait { what, files, limit, began, looked, said: false, same: None, stopped: None }
     }
 
     /// Looks who holds it. Says so after a moment, ends one that was stopped long enough, and tells when it is
@@ -290,7 +290,7 @@ impl Wait {
 
 /// Locks a file, in the order in which processes came. The wait is the kernel's, which has no end of its own; so a
 /// thread does it, with a file that is closed when nobody wants the lock any more.
-pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> Wait) -> io::Result<Locked> {
+pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> LockWait) -> io::Result<Locked> {
     let (now, later) = match how {
         Locking::Alone | Locking::Unsigned => {
             (FlockOperation::NonBlockingLockExclusive, FlockOperation::LockExclusive)
@@ -436,14 +436,14 @@ mod tests {
     fn nobody_is_waited_for_longer_than_the_limit() {
         let (_folder, path, file) = file();
         let _locked = lock(file, Locking::Alone, || unreachable!("nobody has it")).unwrap();
-        let mut wait = Wait::new("a lock", vec![path.clone()], Duration::ZERO);
+        let mut wait = LockWait::new("a lock", vec![path.clone()], Duration::ZERO);
         let told = wait.look().unwrap_err();
         let pid = std::process::id();
         assert!(told.to_string().starts_with(&format!("a lock is held by process {pid} (ftl")), "{told}");
-        let mut unsigned = Wait::new("a lock", Vec::new(), Duration::ZERO);
+        let mut unsigned = LockWait::new("a lock", Vec::new(), Duration::ZERO);
         assert_eq!(unsigned.look().unwrap_err().holder, None);
         let again = File::options().read(true).write(true).open(&path).unwrap();
-        let wait = || Wait::new("a lock", vec![path], Duration::ZERO);
+        let wait = || LockWait::new("a lock", vec![path], Duration::ZERO);
         let error = lock(again, Locking::Shared, wait).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
@@ -462,7 +462,7 @@ mod tests {
             Holder { namespaces: Namespaces { pid: String::from("pid:[1]"), time: None }, ..near.clone() };
         let theirs = Holder { user: near.user + 1, ..near.clone() };
         for holder in [&near, &far, &theirs] {
-            let mut wait = Wait::new("a lock", Vec::new(), Duration::ZERO);
+            let mut wait = LockWait::new("a lock", Vec::new(), Duration::ZERO);
             assert!(!wait.ends(holder, Instant::now()), "{holder}");
         }
         assert!(near.to_string().ends_with("which is stopped"), "{near}");

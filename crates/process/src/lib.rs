@@ -18,14 +18,14 @@ pub mod cancel;
 pub mod capture;
 pub mod evidence;
 pub mod fence;
-pub mod gate;
 pub mod gits;
 pub mod guard;
+mod guard_handle;
 mod hide;
 pub mod holder;
-mod leash;
 pub mod lineage;
 pub mod lock;
+pub mod lock_gate;
 pub mod procfs;
 pub mod secrets;
 mod signals;
@@ -46,8 +46,8 @@ use serde::{Deserialize, Serialize};
 pub use cancel::Cancel;
 pub use capture::{Captured, Room, printable};
 pub use fence::Fence;
-pub use lineage::{Inside, Witness, inside_agent};
-pub use lock::{AttemptFile, Leftover, LockError, attempts, end_leftover, end_leftovers};
+pub use lineage::{AgentLineage, Witness, inside_agent};
+pub use lock::{AttemptFile, LeftoverEnd, LockError, attempts, end_leftover, end_leftovers};
 pub use procfs::Namespaces;
 pub use supervisor::{Running, StdinWriter, Supervisor, own_orphans};
 
@@ -99,7 +99,7 @@ pub struct Spec {
     /// What it reads.
     pub stdin: Stdin,
     /// How long and how much.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// The attempt's file, from the supervisor's folder of attempts.
     pub lock: PathBuf,
     /// The fence that it must not be behind; nothing where nobody can take it over.
@@ -121,7 +121,7 @@ pub enum Stdin {
 
 /// How long a process may take and how much of it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Until its guard has it running, which includes waiting until an older attempt is dead; 30 s.
     pub launch: Duration,
     /// Until the first byte of output; off for commands, 60 s for agents.
@@ -147,10 +147,10 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
 }
 
-impl Limits {
+impl ProcessLimits {
     /// What an agent gets if nobody says otherwise: it has to speak within a minute.
-    pub fn of_agent() -> Limits {
-        Limits { startup: Some(Duration::from_secs(60)), ..Limits::default() }
+    pub fn of_agent() -> ProcessLimits {
+        ProcessLimits { startup: Some(Duration::from_secs(60)), ..ProcessLimits::default() }
     }
 
     /// How much of one stream is kept.
@@ -159,9 +159,9 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ProcessLimits {
+    fn default() -> ProcessLimits {
+        ProcessLimits {
             launch: Duration::from_secs(30),
             startup: None,
             silence: Some(Duration::from_secs(10 * 60)),
@@ -279,7 +279,7 @@ pub enum Cut {
 
 impl Cut {
     /// The reason, for people.
-    pub fn sentence(self, limits: &Limits) -> String {
+    pub fn sentence(self, limits: &ProcessLimits) -> String {
         let time = |limit: Option<Duration>| Time(limit.unwrap_or_default());
         match self {
             Cut::Startup => format!("it printed nothing within {} of its start", time(limits.startup)),
@@ -308,7 +308,7 @@ impl fmt::Display for Time {
 
 /// What a process came to.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessExit {
     /// How it ended.
     pub how: How,
     /// Why we ended it, if we did.
@@ -324,10 +324,10 @@ pub struct Ended {
     /// How many of them could not be ended: the kernel holds them, or they belong to somebody else.
     pub left: usize,
     /// The limits that it had.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
 }
 
-impl Ended {
+impl ProcessExit {
     /// How it ended and why, for people.
     pub fn sentence(&self) -> String {
         match self.cut {
@@ -400,11 +400,11 @@ mod tests {
 
     #[test]
     fn reasons_are_sentences_with_the_limit_in_them() {
-        let limits = Limits::of_agent();
+        let limits = ProcessLimits::of_agent();
         assert_eq!(Cut::Startup.sentence(&limits), "it printed nothing within 60 s of its start");
         assert_eq!(Cut::Silence.sentence(&limits), "it printed nothing for 10 min");
         assert_eq!(Cut::Soft.sentence(&limits), "it took longer than 30 min and was asked to end");
-        let short = Limits { hard: Some(Duration::from_millis(250)), ..limits };
+        let short = ProcessLimits { hard: Some(Duration::from_millis(250)), ..limits };
         assert_eq!(Cut::Hard.sentence(&short), "it took longer than 250 ms and was killed");
     }
 }

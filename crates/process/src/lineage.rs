@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::procfs::{Namespaces, ProcFs};
-use super::table::{self, Entry, Identity};
+use super::table::{self, Identity, ProcessRow};
 use super::{GUARD_WORD, MARK, lock};
 
 /// How often the line of ancestors is read again because it changed under our eyes.
@@ -19,16 +19,16 @@ const MAX_READINGS: usize = 100;
 
 /// That we are inside, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inside {
+pub struct AgentLineage {
     /// The process that shows it: ourselves, one above us, or the one that we cannot see.
     pub pid: i32,
     /// By what.
-    pub by: Sign,
+    pub by: LineageSign,
 }
 
 /// What shows that a process is inside an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum LineageSign {
     /// It, or one above it, was started with the mark.
     Mark,
     /// One above it is a guard by its command line and its program.
@@ -47,22 +47,24 @@ pub enum Sign {
     Unseen,
 }
 
-impl Sign {
+impl LineageSign {
     /// What a person who is refused by it can do.
     pub fn hint(self) -> &'static str {
         match self {
-            Sign::Mark | Sign::Guard | Sign::Attempt | Sign::Driver => {
+            LineageSign::Mark | LineageSign::Guard | LineageSign::Attempt | LineageSign::Driver => {
                 "only a person may do this, from a terminal of their own"
             }
-            Sign::Namespace => {
+            LineageSign::Namespace => {
                 "say it where that process can be seen: in its own container (`docker exec` is enough) or on the \
                  host of it; or end that process first"
             }
-            Sign::Covered => "say it where .ftl/store is as it is on the disk, or unmount what lies over it",
-            Sign::Open => {
+            LineageSign::Covered => {
+                "say it where .ftl/store is as it is on the disk, or unmount what lies over it"
+            }
+            LineageSign::Open => {
                 "say it where all processes that use the store can be seen, such as on the host, or end them first"
             }
-            Sign::Unseen => "only a person may do this, where /proc shows all of their processes",
+            LineageSign::Unseen => "only a person may do this, where /proc shows all of their processes",
         }
     }
 }
@@ -100,7 +102,7 @@ pub struct Alive<'a> {
 
 /// What a process sees of itself.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct ProcessView {
     /// The processes above it, itself first.
     pub line: Vec<Ancestor>,
     /// The number of the first one above that is there and hidden; nothing where the line is whole.
@@ -113,11 +115,11 @@ pub struct View {
 
 /// Whether the calling process is inside an agent's tree. The folder of attempts, if it is known, tells
 /// guards apart that are another program than ours; the drivers are those of the same store.
-pub fn inside_agent(attempts: Option<&Path>, drivers: &[Witness]) -> Option<Inside> {
+pub fn inside_agent(attempts: Option<&Path>, drivers: &[Witness]) -> Option<AgentLineage> {
     let guards = attempts.map(guards_in).unwrap_or_default();
     let alive = Alive { guards: &guards, drivers };
-    let unseen = |_: io::Error| Some(Inside { pid: own_pid(), by: Sign::Unseen });
-    let seen = ProcFs::open().and_then(|proc| Ok((View::read(&proc)?, proc)));
+    let unseen = |_: io::Error| Some(AgentLineage { pid: own_pid(), by: LineageSign::Unseen });
+    let seen = ProcFs::open().and_then(|proc| Ok((ProcessView::read(&proc)?, proc)));
     let (view, proc) = match seen {
         Ok(seen) => seen,
         Err(error) => return unseen(error),
@@ -126,30 +128,31 @@ pub fn inside_agent(attempts: Option<&Path>, drivers: &[Witness]) -> Option<Insi
 }
 
 /// The rule over the line of processes, the one that asks first.
-pub fn look(view: &View, alive: Alive<'_>) -> Option<Inside> {
+pub fn look(view: &ProcessView, alive: Alive<'_>) -> Option<AgentLineage> {
     let is = |one: &Witness, who: Identity| {
         let same = one.namespaces.as_ref().is_some_and(|theirs| theirs.pid == view.namespaces.pid);
         one.who == who || (same && one.who.pid == who.pid)
     };
     let known = |who: Identity| {
         let found = |all: &[Witness]| all.iter().any(|one| is(one, who));
-        let driver = || found(alive.drivers).then_some(Sign::Driver);
-        found(alive.guards).then_some(Sign::Attempt).or_else(driver)
+        let driver = || found(alive.drivers).then_some(LineageSign::Driver);
+        found(alive.guards).then_some(LineageSign::Attempt).or_else(driver)
     };
     let sign = |above: usize, one: &Ancestor| {
         if table::variable(&one.environment, MARK).is_some() {
-            return Some(Sign::Mark);
+            return Some(LineageSign::Mark);
         }
         if above > 0 && is_guard(one, view.ours.as_deref()) {
-            return Some(Sign::Guard);
+            return Some(LineageSign::Guard);
         }
         if above > 0 { known(one.who) } else { None }
     };
-    let inside = |(above, one): (usize, &Ancestor)| Some(Inside { pid: one.who.pid, by: sign(above, one)? });
+    let inside =
+        |(above, one): (usize, &Ancestor)| Some(AgentLineage { pid: one.who.pid, by: sign(above, one)? });
     // A guard or driver shows itself to nobody where /proc hides what may not be looked at.
     let hidden = || {
         let pid = view.hidden?;
-        Some(Inside { pid, by: known(Identity { pid, start: 0 })? })
+        Some(AgentLineage { pid, by: known(Identity { pid, start: 0 })? })
     };
     view.line.iter().enumerate().find_map(inside).or_else(hidden)
 }
@@ -157,11 +160,11 @@ pub fn look(view: &View, alive: Alive<'_>) -> Option<Inside> {
 /// The rule over namespaces: while somebody drives a run or guards an attempt, only its own namespace, and
 /// one that sees it from above, are a person's. Each of them is asked, for anybody can make a file that clears
 /// himself. Where nobody does, every namespace is.
-fn elsewhere(proc: &ProcFs, view: &View, alive: Alive<'_>) -> io::Result<Option<Inside>> {
+fn elsewhere(proc: &ProcFs, view: &ProcessView, alive: Alive<'_>) -> io::Result<Option<AgentLineage>> {
     let all = alive.drivers.iter().chain(alive.guards);
     for (who, theirs) in all.filter_map(|one| Some((one.who, one.namespaces.as_ref()?))) {
         if theirs.pid != view.namespaces.pid && !sees(proc, view, who, theirs)? {
-            return Ok(Some(Inside { pid: who.pid, by: Sign::Namespace }));
+            return Ok(Some(AgentLineage { pid: who.pid, by: LineageSign::Namespace }));
         }
     }
     Ok(None)
@@ -169,7 +172,7 @@ fn elsewhere(proc: &ProcFs, view: &View, alive: Alive<'_>) -> io::Result<Option<
 
 /// Whether our own `/proc` shows a process of a namespace below ours. One of another namespace than ours
 /// shows what we are not above of; and starts cannot be compared where time is counted differently.
-fn sees(proc: &ProcFs, view: &View, who: Identity, theirs: &Namespaces) -> io::Result<bool> {
+fn sees(proc: &ProcFs, view: &ProcessView, who: Identity, theirs: &Namespaces) -> io::Result<bool> {
     let is_ours = proc.numbers(proc.own_pid()?)? == [own_pid()];
     Ok(is_ours && theirs.time == view.namespaces.time && proc.shows_below(who)?)
 }
@@ -191,21 +194,21 @@ fn guards_in(attempts: &Path) -> Vec<Witness> {
     records.map(|record| Witness { who: record.guard, namespaces: record.namespaces }).collect()
 }
 
-impl View {
+impl ProcessView {
     /// Reads the line until it stays as it is: whoever ends while it is read gives its children away.
-    fn read(proc: &ProcFs) -> io::Result<View> {
+    fn read(proc: &ProcFs) -> io::Result<ProcessView> {
         let own = proc.own_pid()?;
         for _ in 0..MAX_READINGS {
             let (line, hidden) = entries_above(proc, own)?;
             let mut seen: Vec<Ancestor> =
-                line.iter().map(|entry| seen(proc, entry.identity())).collect::<io::Result<_>>()?;
+                line.iter().map(|entry| read_ancestor(proc, entry.identity())).collect::<io::Result<_>>()?;
             // A process that may not be looked into may not read this file of itself either.
             if let (Some(us), Some(mark)) = (seen.first_mut(), std::env::var_os(MARK)) {
                 us.environment = [MARK.as_bytes(), b"=", mark.as_encoded_bytes()].concat();
             }
             if entries_above(proc, own)? == (line, hidden) {
                 let (namespaces, ours) = (proc.namespaces(own)?, proc.link(&format!("{own}/exe")).ok());
-                return Ok(View { line: seen, hidden, namespaces, ours });
+                return Ok(ProcessView { line: seen, hidden, namespaces, ours });
             }
         }
         Err(io::Error::other("the processes above this one change faster than they can be read"))
@@ -213,12 +216,12 @@ impl View {
 }
 
 /// A process and all above it, itself first, and the number of one above that is hidden.
-fn entries_above(proc: &ProcFs, own: i32) -> io::Result<(Vec<Entry>, Option<i32>)> {
-    let mut line: Vec<Entry> = Vec::new();
+fn entries_above(proc: &ProcFs, own: i32) -> io::Result<(Vec<ProcessRow>, Option<i32>)> {
+    let mut line: Vec<ProcessRow> = Vec::new();
     let mut next = own;
     while next != 0 {
         // What runs and counts time differs from one reading to the next; who it is does not.
-        match proc.entry(next)?.map(|entry| Entry { state: 0, threads: 0, ..entry }) {
+        match proc.entry(next)?.map(|entry| ProcessRow { state: 0, threads: 0, ..entry }) {
             Some(entry) if line.iter().all(|known| known.pid != entry.pid) => {
                 line.push(entry);
                 next = entry.parent;
@@ -232,7 +235,7 @@ fn entries_above(proc: &ProcFs, own: i32) -> io::Result<(Vec<Entry>, Option<i32>
 
 /// What may be looked at of a process. What is forbidden or gone is empty; a file that somebody has put over
 /// one of these is an error.
-fn seen(proc: &ProcFs, who: Identity) -> io::Result<Ancestor> {
+fn read_ancestor(proc: &ProcFs, who: Identity) -> io::Result<Ancestor> {
     let allowed = |read: io::Result<Vec<u8>>| match read {
         Err(error) if table::is_gone(&error) => Ok(Vec::new()),
         read => read,
@@ -267,9 +270,9 @@ mod tests {
         one(pid, &["ftl", word], program, "")
     }
 
-    fn view(line: &[Ancestor]) -> View {
+    fn view(line: &[Ancestor]) -> ProcessView {
         let namespaces = Namespaces { pid: String::from("pid:[1]"), time: None };
-        View { line: line.to_vec(), hidden: None, namespaces, ours: Some(PathBuf::from("/bin/ftl")) }
+        ProcessView { line: line.to_vec(), hidden: None, namespaces, ours: Some(PathBuf::from("/bin/ftl")) }
     }
 
     fn witness(pid: i32, namespace: Option<&str>) -> Witness {
@@ -286,21 +289,21 @@ mod tests {
         let seen = |middle: &[Ancestor]| view(&[&below, middle, &above].concat());
         let guards = [witness(5, None)];
         let held = Alive { guards: &guards, drivers: &[] };
-        let inside = |pid, by| Some(Inside { pid, by });
+        let inside = |pid, by| Some(AgentLineage { pid, by });
 
         assert_eq!(look(&seen(&[shell(5), ftl(4, "run", Some("/bin/ftl"))]), NOBODY), None);
         let guard = ftl(5, GUARD_WORD, Some("/bin/ftl"));
-        assert_eq!(look(&seen(&[guard]), NOBODY), inside(5, Sign::Guard));
+        assert_eq!(look(&seen(&[guard]), NOBODY), inside(5, LineageSign::Guard));
         let hidden = ftl(5, GUARD_WORD, None);
-        assert_eq!(look(&seen(&[hidden]), NOBODY), inside(5, Sign::Guard));
+        assert_eq!(look(&seen(&[hidden]), NOBODY), inside(5, LineageSign::Guard));
         let other = ftl(5, GUARD_WORD, Some("/bin/other"));
         assert_eq!(look(&seen(std::slice::from_ref(&other)), NOBODY), None);
-        assert_eq!(look(&seen(&[other]), held), inside(5, Sign::Attempt));
+        assert_eq!(look(&seen(&[other]), held), inside(5, LineageSign::Attempt));
         let later = one(5, &["x"], None, "");
         let later = Ancestor { who: Identity { pid: 5, start: 8 }, ..later };
         assert_eq!(look(&seen(&[later]), held), None, "the same number, another process");
         let marked = one(5, &["x"], None, "A=1 FTL_ATTEMPT=abc.1");
-        assert_eq!(look(&seen(&[marked]), NOBODY), inside(5, Sign::Mark));
+        assert_eq!(look(&seen(&[marked]), NOBODY), inside(5, LineageSign::Mark));
         let similar = one(5, &["x"], None, "FTL_ATTEMPTS=1 XFTL_ATTEMPT=1");
         assert_eq!(look(&seen(&[similar]), NOBODY), None);
     }
@@ -310,12 +313,12 @@ mod tests {
         let drivers = [witness(4, Some("pid:[1]"))];
         let alive = Alive { guards: &[], drivers: &drivers };
         let line = [ftl(9, "answer", None), shell(8), ftl(4, "run", None), shell(1)];
-        assert_eq!(look(&view(&line), alive), Some(Inside { pid: 4, by: Sign::Driver }));
+        assert_eq!(look(&view(&line), alive), Some(AgentLineage { pid: 4, by: LineageSign::Driver }));
         assert_eq!(look(&view(&line[2..]), alive), None, "the driver itself is not");
         let beside = [ftl(9, "answer", None), shell(8), shell(1)];
         assert_eq!(look(&view(&beside), alive), None);
-        let hidden = |pid| View { hidden: Some(pid), ..view(&beside) };
-        assert_eq!(look(&hidden(4), alive), Some(Inside { pid: 4, by: Sign::Driver }));
+        let hidden = |pid| ProcessView { hidden: Some(pid), ..view(&beside) };
+        assert_eq!(look(&hidden(4), alive), Some(AgentLineage { pid: 4, by: LineageSign::Driver }));
         assert_eq!(look(&hidden(3), alive), None, "somebody else's process is hidden");
         let far = [witness(4, Some("pid:[2]"))];
         let alive = Alive { guards: &far, drivers: &[] };
@@ -325,7 +328,7 @@ mod tests {
     #[test]
     fn our_own_mark_counts_and_our_own_word_does_not() {
         let marked = one(9, &["ftl"], None, "FTL_ATTEMPT=");
-        assert_eq!(look(&view(&[marked]), NOBODY), Some(Inside { pid: 9, by: Sign::Mark }));
+        assert_eq!(look(&view(&[marked]), NOBODY), Some(AgentLineage { pid: 9, by: LineageSign::Mark }));
         assert_eq!(look(&view(&[ftl(9, GUARD_WORD, None)]), NOBODY), None);
         assert_eq!(look(&view(&[]), NOBODY), None);
     }

@@ -17,10 +17,10 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use super::table::{self, Entry, Identity, Table};
+use super::table::{self, Identity, ProcessRow, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
 use super::{Fence, GUARD_WORD, Mark, Namespaces};
-use ftl_folder::{self as folder, Folder, Use};
+use ftl_folder::{self as folder, Folder, OpenMode};
 
 /// How long a new attempt waits for the guard of the old one, which is ending its processes.
 pub const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ const MAX_RECORD_BYTES: u64 = 64 * 1024;
 
 /// What a guard writes into its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct GuardRecord {
     /// The guard.
     #[serde(flatten)]
     pub guard: Identity,
@@ -46,12 +46,12 @@ pub struct Record {
     pub namespaces: Option<Namespaces>,
 }
 
-impl Record {
+impl GuardRecord {
     /// What this process writes.
-    fn own(mark: &Mark) -> io::Result<Record> {
+    fn own(mark: &Mark) -> io::Result<GuardRecord> {
         let guard = Identity::own().ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let namespaces = Namespaces::own().ok();
-        Ok(Record { guard, boot: table::boot_id()?, mark: mark.clone(), namespaces })
+        Ok(GuardRecord { guard, boot: table::boot_id()?, mark: mark.clone(), namespaces })
     }
 
     /// Whether the guard that wrote it lives. A file may be forged, and what it names is going to be
@@ -98,7 +98,7 @@ pub enum LockError {
     /// The file cannot be made or read.
     Io(io::Error),
     /// Somebody else has it, and did not go.
-    Held(Option<Box<Record>>),
+    Held(Option<Box<GuardRecord>>),
     /// Whoever asked does not want it any more.
     GivenUp,
     /// Whoever asked no longer owns the run.
@@ -157,7 +157,7 @@ pub(super) fn take(
         }
         if let Some(lock) = try_lock(path)? {
             end_unguarded(lock.record().as_ref());
-            lock.write(&Record::own(mark)?)?;
+            lock.write(&GuardRecord::own(mark)?)?;
             if overtaken()? {
                 lock.remove()?;
                 return Err(LockError::Overtaken);
@@ -178,11 +178,11 @@ pub(super) fn take(
 }
 
 impl Lock {
-    fn record(&self) -> Option<Record> {
+    fn record(&self) -> Option<GuardRecord> {
         read_from(&self.file)
     }
 
-    fn write(&self, record: &Record) -> io::Result<()> {
+    fn write(&self, record: &GuardRecord) -> io::Result<()> {
         let text = serde_json::to_vec(record).map_err(io::Error::other)?;
         self.file.set_len(0)?;
         self.file.write_all_at(&text, 0)
@@ -198,7 +198,7 @@ impl Lock {
 /// more, so what was locked must be what is at the path.
 fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     loop {
-        let file = folder::open(path, Use::Update)?;
+        let file = folder::open(path, OpenMode::Update)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
@@ -219,11 +219,11 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-fn read(path: &Path) -> Option<Record> {
-    read_from(&folder::open(path, Use::Read).ok()?)
+fn read(path: &Path) -> Option<GuardRecord> {
+    read_from(&folder::open(path, OpenMode::Read).ok()?)
 }
 
-fn read_from(mut file: &File) -> Option<Record> {
+fn read_from(mut file: &File) -> Option<GuardRecord> {
     let mut text = Vec::new();
     file.rewind().ok()?;
     file.take(MAX_RECORD_BYTES).read_to_end(&mut text).ok()?;
@@ -231,7 +231,11 @@ fn read_from(mut file: &File) -> Option<Record> {
 }
 
 /// Waits until the holder ends, if it can be told who that is, and a moment if not.
-fn wait_for_change(holder: Option<&Record>, limit: Duration, call_off: &impl AsFd) -> Result<(), LockError> {
+fn wait_for_change(
+    holder: Option<&GuardRecord>,
+    limit: Duration,
+    call_off: &impl AsFd,
+) -> Result<(), LockError> {
     let holder = holder.filter(|record| record.is_alive());
     let pidfd = holder.and_then(|record| pidfd_open(record.guard.number()?, PidfdFlags::empty()).ok());
     let limit = if pidfd.is_some() { limit } else { RETRY };
@@ -263,7 +267,7 @@ pub(super) fn forget(path: &Path, guard: Identity) {
 struct Below(i32);
 
 impl Victims for Below {
-    fn find(&mut self, table: &Table) -> Vec<Entry> {
+    fn find(&mut self, table: &Table) -> Vec<ProcessRow> {
         table.below([self.0])
     }
 
@@ -289,7 +293,7 @@ struct Marked<'mark> {
 }
 
 impl Victims for Marked<'_> {
-    fn find(&mut self, table: &Table) -> Vec<Entry> {
+    fn find(&mut self, table: &Table) -> Vec<ProcessRow> {
         marked(table, self.mark, self.since)
     }
 
@@ -297,23 +301,24 @@ impl Victims for Marked<'_> {
 }
 
 /// Every process that carries a mark or is below one that does; neither we nor those above us.
-pub(super) fn marked(table: &Table, mark: &Mark, since: u64) -> Vec<Entry> {
+pub(super) fn marked(table: &Table, mark: &Mark, since: u64) -> Vec<ProcessRow> {
     carriers(table, since, &|entry| mark.is_in_environment_of(entry.pid))
 }
 
 /// Every process from some time on that is meant or is below one that is; neither we nor those above us.
-pub(super) fn carriers(table: &Table, since: u64, is_meant: &dyn Fn(&Entry) -> bool) -> Vec<Entry> {
+pub(super) fn carriers(table: &Table, since: u64, is_meant: &dyn Fn(&ProcessRow) -> bool) -> Vec<ProcessRow> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let above: Vec<i32> = table.above(own).iter().map(|entry| entry.pid).collect();
-    let carries = |entry: &&Entry| entry.start >= since && !above.contains(&entry.pid) && is_meant(entry);
-    let roots: Vec<Entry> = table.entries().filter(carries).copied().collect();
+    let carries =
+        |entry: &&ProcessRow| entry.start >= since && !above.contains(&entry.pid) && is_meant(entry);
+    let roots: Vec<ProcessRow> = table.entries().filter(carries).copied().collect();
     let below = table.below(roots.iter().map(|entry| entry.pid));
     roots.into_iter().chain(below).filter(|entry| !above.contains(&entry.pid)).collect()
 }
 
 /// A record in a file that nobody holds means that its guard was killed: what it started may live on
 /// without it, and is known by its mark.
-fn end_unguarded(record: Option<&Record>) -> Swept {
+fn end_unguarded(record: Option<&GuardRecord>) -> Swept {
     match record.filter(|record| record.is_of_this_boot()) {
         Some(record) => {
             let mut marked = Marked { mark: &record.mark, since: record.guard.start };
@@ -329,14 +334,14 @@ pub struct AttemptFile {
     /// Where it is.
     pub path: PathBuf,
     /// What its guard wrote; `None` if that cannot be read.
-    pub record: Option<Record>,
+    pub record: Option<GuardRecord>,
     /// Whether somebody holds it: the attempt is alive.
     pub alive: bool,
 }
 
 /// What ending a leftover came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leftover {
+pub struct LeftoverEnd {
     /// How many processes were ended, the guard not among them.
     pub ended: usize,
     /// How many could not be ended.
@@ -380,7 +385,7 @@ pub fn end_leftovers(folder: &Path, prefix: &str) -> Result<(), LockError> {
 
 /// Ends what is left of an attempt and removes its file. Whoever calls this must know that nobody
 /// waits for the attempt any more: an attempt that is well and alive is ended just the same.
-pub fn end_leftover(attempt: &AttemptFile) -> Result<Leftover, LockError> {
+pub fn end_leftover(attempt: &AttemptFile) -> Result<LeftoverEnd, LockError> {
     let mut swept = Swept::default();
     if let Some(record) = attempt.record.as_ref().filter(|record| record.is_alive()) {
         swept = end_guard(record.guard);
@@ -391,7 +396,7 @@ pub fn end_leftover(attempt: &AttemptFile) -> Result<Leftover, LockError> {
     let unguarded = end_unguarded(lock.record().or_else(|| attempt.record.clone()).as_ref());
     lock.remove()?;
     let ended = swept.met.union(&unguarded.met).count();
-    Ok(Leftover { ended, left: swept.left.union(&unguarded.left).count() })
+    Ok(LeftoverEnd { ended, left: swept.left.union(&unguarded.left).count() })
 }
 
 #[cfg(test)]
@@ -430,12 +435,12 @@ mod tests {
         let held = try_lock(&path).unwrap().unwrap();
         let error = take(&path, &mark(), None, Duration::from_millis(30), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::Held(None)), "{error}");
-        let mut stranger = Record::own(&mark()).unwrap();
+        let mut stranger = GuardRecord::own(&mark()).unwrap();
         stranger.guard.start += 1;
         held.write(&stranger).unwrap();
         let error = take(&path, &mark(), None, Duration::from_millis(30), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::Held(Some(_))), "number and start must match: {error}");
-        let of_another_boot = Record { boot: "another".into(), ..Record::own(&mark()).unwrap() };
+        let of_another_boot = GuardRecord { boot: "another".into(), ..GuardRecord::own(&mark()).unwrap() };
         held.write(&of_another_boot).unwrap();
         let error = take(&path, &mark(), None, Duration::from_millis(30), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::Held(Some(_))), "the boot must match: {error}");
@@ -470,7 +475,7 @@ mod tests {
         std::fs::write(folder.path().join("a.1"), b"{ torn").unwrap();
         let found = attempts(folder.path()).unwrap();
         assert_eq!((found[0].alive, &found[0].record), (false, &None));
-        assert_eq!(end_leftover(&found[0]).unwrap(), Leftover { ended: 0, left: 0 });
+        assert_eq!(end_leftover(&found[0]).unwrap(), LeftoverEnd { ended: 0, left: 0 });
         assert_eq!(attempts(folder.path()).unwrap(), []);
     }
 }

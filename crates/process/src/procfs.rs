@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::table::{self, Entry, Identity};
+use super::table::{self, Identity, ProcessRow};
 
 /// The number of the top folder of every procfs.
 const TOP: u64 = 1;
@@ -69,7 +69,7 @@ impl ProcFs {
     }
 
     /// The row of a process, if it is there and can be seen.
-    pub fn entry(&self, pid: i32) -> io::Result<Option<Entry>> {
+    pub fn entry(&self, pid: i32) -> io::Result<Option<ProcessRow>> {
         match self.read(&format!("{pid}/stat")) {
             Ok(line) => Ok(table::parse(&line)),
             Err(error) if table::is_gone(&error) => Ok(None),

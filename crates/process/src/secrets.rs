@@ -57,20 +57,20 @@ pub fn is_secret_name(name: &str) -> bool {
 
 /// A key: where it came from, and its value.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct SecretKey {
     from: String,
     value: String,
 }
 
-impl Key {
+impl SecretKey {
     /// A key out of a variable of the environment, which the caller has looked up.
-    pub fn of_variable(name: &str, value: Option<String>) -> Result<Key, String> {
+    pub fn of_variable(name: &str, value: Option<String>) -> Result<SecretKey, String> {
         let value = value.ok_or_else(|| format!("the variable {name}, which holds the key, is not set"))?;
-        Key::of(format!("the variable {name}"), &value)
+        SecretKey::of(format!("the variable {name}"), &value)
     }
 
     /// A key out of a file.
-    pub fn of_file(path: &Path) -> Result<Key, String> {
+    pub fn of_file(path: &Path) -> Result<SecretKey, String> {
         let from = path.display().to_string();
         let found =
             std::fs::metadata(path).map_err(|error| format!("{from}, which holds the key: {error}"))?;
@@ -78,10 +78,10 @@ impl Key {
             return Err(format!("{from} is no file with a key of at most {MAX_KEY_BYTES} bytes"));
         }
         let value = std::fs::read_to_string(path).map_err(|error| format!("{from}: {error}"))?;
-        Key::of(from, &value)
+        SecretKey::of(from, &value)
     }
 
-    fn of(from: String, value: &str) -> Result<Key, String> {
+    fn of(from: String, value: &str) -> Result<SecretKey, String> {
         let value = value.trim().to_owned();
         let fits = value.len() >= MIN_SECRET_BYTES && value.chars().all(|one| one.is_ascii_graphic());
         if !fits {
@@ -89,7 +89,7 @@ impl Key {
                 "{from} holds no key: at least {MIN_SECRET_BYTES} visible letters in one line"
             ));
         }
-        Ok(Key { from, value })
+        Ok(SecretKey { from, value })
     }
 
     /// The value, for the one request that needs it.
@@ -98,7 +98,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for SecretKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Key(from {})", self.from)
     }
@@ -119,7 +119,7 @@ impl Secrets {
     }
 
     /// Hides the value of a key from now on.
-    pub fn add(&mut self, key: &Key) {
+    pub fn add(&mut self, key: &SecretKey) {
         self.hide(key.expose());
     }
 
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn debug_says_nothing() {
-        let key = Key::of_variable("K", Some(" test-key-1\n".into())).unwrap();
+        let key = SecretKey::of_variable("K", Some(" test-key-1\n".into())).unwrap();
         let mut secrets = Secrets::new();
         secrets.add(&key);
         let shown = format!("{key:?} {secrets:?}");
@@ -450,16 +450,16 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused() {
         for value in ["", "abc", "two words here", "line\nbreak"] {
-            assert!(Key::of_variable("K", Some(value.into())).is_err(), "{value:?}");
+            assert!(SecretKey::of_variable("K", Some(value.into())).is_err(), "{value:?}");
         }
-        assert!(Key::of_variable("K", None).unwrap_err().contains("K"));
+        assert!(SecretKey::of_variable("K", None).unwrap_err().contains("K"));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
         std::fs::write(&file, "test-key-2\n").unwrap();
-        assert_eq!(Key::of_file(&file).unwrap().expose(), "test-key-2");
+        assert_eq!(SecretKey::of_file(&file).unwrap().expose(), "test-key-2");
         std::fs::write(&file, "k".repeat(16 * 1024 + 1)).unwrap();
-        assert!(Key::of_file(&file).is_err());
-        assert!(Key::of_file(folder.path()).is_err());
+        assert!(SecretKey::of_file(&file).is_err());
+        assert!(SecretKey::of_file(folder.path()).is_err());
     }
 
     #[test]

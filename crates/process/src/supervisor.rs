@@ -20,11 +20,11 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use super::cancel::Cancel;
 use super::capture::Capture;
-use super::leash::{Leash, MAX_GUARD_END};
+use super::guard_handle::{Leash, MAX_GUARD_END};
 use super::stdin::Feed;
 pub use super::stdin::{MAX_WAITING_BYTES, StdinWriter};
 use super::wire::{self, Answer, Lines, Request, Word};
-use super::{Cut, Ended, Fence, Guard, How, Limits, RunError, Spec, Stdin, Stream};
+use super::{Cut, Fence, Guard, How, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Stream};
 use ftl_folder as folder;
 
 /// How long the outputs are read after everything has ended. They end with the last process that
@@ -84,7 +84,7 @@ impl Supervisor {
         spec: &Spec,
         cancel: &Cancel,
         hear: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Ended, RunError> {
+    ) -> Result<ProcessExit, RunError> {
         self.start(spec)?.wait(cancel, hear)
     }
 
@@ -116,7 +116,7 @@ pub struct Running {
     out: Tap,
     err: Tap,
     feed: Feed,
-    limits: Limits,
+    limits: ProcessLimits,
     secrets: Arc<Secrets>,
 }
 
@@ -128,7 +128,7 @@ impl Running {
 
     /// Waits for its end. What it prints is also given to `hear`, piece by piece; `hear` may write to
     /// its input.
-    pub fn wait(self, cancel: &Cancel, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, RunError> {
+    pub fn wait(self, cancel: &Cancel, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<ProcessExit, RunError> {
         let mut watch = Watch::new(self);
         while !watch.is_over() {
             let now = watch.sleep(cancel).map_err(RunError::Guard)?;
@@ -445,7 +445,11 @@ impl Watch {
         self.stage = Stage::Killing { until: now + MAX_GUARD_END };
     }
 
-    fn finish(mut self, cancel: &Cancel, hear: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, RunError> {
+    fn finish(
+        mut self,
+        cancel: &Cancel,
+        hear: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<ProcessExit, RunError> {
         if let Some(refused) = self.refused.take() {
             self.running.leash.end(MAX_GUARD_END);
             return Err(if cancel.is_cancelled() { RunError::Cancelled } else { refused });
@@ -457,7 +461,7 @@ impl Watch {
         let Some(end) = self.end.take() else { return Err(RunError::NoAnswer) };
         let Running { mut leash, out, err, limits, secrets, .. } = self.running;
         leash.end(MAX_GUARD_END);
-        Ok(Ended {
+        Ok(ProcessExit {
             how: end.how,
             cut: self.cut,
             out: out.capture.finish().hiding(&secrets),

@@ -50,7 +50,7 @@ impl Identity {
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ProcessRow {
     /// Its number.
     pub pid: i32,
     /// The number of its parent.
@@ -67,7 +67,7 @@ pub struct Entry {
     pub start: u64,
 }
 
-impl Entry {
+impl ProcessRow {
     /// What tells it from every other process.
     pub fn identity(&self) -> Identity {
         Identity { pid: self.pid, start: self.start }
@@ -83,7 +83,7 @@ impl Entry {
 /// All processes that can be seen.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    entries: BTreeMap<i32, Entry>,
+    entries: BTreeMap<i32, ProcessRow>,
 }
 
 impl Table {
@@ -101,23 +101,23 @@ impl Table {
     }
 
     /// A table of these rows.
-    pub fn of(entries: impl IntoIterator<Item = Entry>) -> Table {
+    pub fn of(entries: impl IntoIterator<Item = ProcessRow>) -> Table {
         Table { entries: entries.into_iter().map(|entry| (entry.pid, entry)).collect() }
     }
 
     /// Every row, by number.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &ProcessRow> {
         self.entries.values()
     }
 
     /// The row of a process.
-    pub fn get(&self, pid: i32) -> Option<&Entry> {
+    pub fn get(&self, pid: i32) -> Option<&ProcessRow> {
         self.entries.get(&pid)
     }
 
     /// Everything below these processes, without them.
-    pub fn below(&self, roots: impl IntoIterator<Item = i32>) -> Vec<Entry> {
-        let mut children: BTreeMap<i32, Vec<Entry>> = BTreeMap::new();
+    pub fn below(&self, roots: impl IntoIterator<Item = i32>) -> Vec<ProcessRow> {
+        let mut children: BTreeMap<i32, Vec<ProcessRow>> = BTreeMap::new();
         for entry in self.entries.values() {
             children.entry(entry.parent).or_default().push(*entry);
         }
@@ -134,8 +134,8 @@ impl Table {
     }
 
     /// A process and all above it, itself first. A loop, which only a torn reading can show, ends it.
-    pub fn above(&self, pid: i32) -> Vec<Entry> {
-        let mut found: Vec<Entry> = Vec::new();
+    pub fn above(&self, pid: i32) -> Vec<ProcessRow> {
+        let mut found: Vec<ProcessRow> = Vec::new();
         let mut next = self.get(pid);
         while let Some(entry) = next.filter(|entry| found.iter().all(|known| known.pid != entry.pid)) {
             found.push(*entry);
@@ -146,7 +146,7 @@ impl Table {
 }
 
 /// The row of one process, if there is one. An error says that we cannot know.
-pub fn entry(pid: i32) -> io::Result<Option<Entry>> {
+pub fn entry(pid: i32) -> io::Result<Option<ProcessRow>> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(line) => Ok(parse(&line)),
         Err(error) if is_gone(&error) => Ok(None),
@@ -163,7 +163,7 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 
 /// Reads a line of `/proc/PID/stat`. The name stands in parentheses and may hold anything, further
 /// parentheses and line breaks too; so the last one that closes counts.
-pub fn parse(line: &[u8]) -> Option<Entry> {
+pub fn parse(line: &[u8]) -> Option<ProcessRow> {
     let opens = line.iter().position(|byte| *byte == b'(')?;
     let closes = line.iter().rposition(|byte| *byte == b')')?;
     let pid = std::str::from_utf8(&line[..opens]).ok()?.trim().parse().ok()?;
@@ -171,7 +171,7 @@ pub fn parse(line: &[u8]) -> Option<Entry> {
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // The state is the third field of the line and the first one here.
     let number = |field: usize| fields.get(field - 3)?.parse::<i64>().ok();
-    Some(Entry {
+    Some(ProcessRow {
         pid,
         parent: i32::try_from(number(4)?).ok()?,
         group: i32::try_from(number(5)?).ok()?,
@@ -225,8 +225,8 @@ pub fn variable<'block>(block: &'block [u8], name: &str) -> Option<&'block [u8]>
 mod tests {
     use super::*;
 
-    fn row(pid: i32, parent: i32) -> Entry {
-        Entry { pid, parent, group: pid, session: 1, state: b'S', threads: 1, start: 7 }
+    fn row(pid: i32, parent: i32) -> ProcessRow {
+        ProcessRow { pid, parent, group: pid, session: 1, state: b'S', threads: 1, start: 7 }
     }
 
     fn line(name: &str) -> Vec<u8> {
@@ -238,8 +238,15 @@ mod tests {
     fn a_line_is_read_whatever_the_name() {
         for name in ["sh", "a b", "a) S 1 1 1", "((", ")", "", "x\ny", "evil) R 1 2 3 4 5 6 (7"] {
             let entry = parse(&line(name)).unwrap();
-            let wanted =
-                Entry { pid: 42, parent: 3, group: 42, session: 9, state: b'S', threads: 5, start: 12345 };
+            let wanted = ProcessRow {
+                pid: 42,
+                parent: 3,
+                group: 42,
+                session: 9,
+                state: b'S',
+                threads: 5,
+                start: 12345,
+            };
             assert_eq!(entry, wanted, "{name:?}");
         }
         let mut bytes = line("x");
@@ -257,16 +264,16 @@ mod tests {
 
     #[test]
     fn a_process_whose_first_thread_ended_is_alive() {
-        let zombie = Entry { state: b'Z', ..row(2, 1) };
+        let zombie = ProcessRow { state: b'Z', ..row(2, 1) };
         assert!(!zombie.is_alive());
-        assert!(Entry { threads: 2, ..zombie }.is_alive());
-        assert!(Entry { state: b'T', ..zombie }.is_alive());
+        assert!(ProcessRow { threads: 2, ..zombie }.is_alive());
+        assert!(ProcessRow { state: b'T', ..zombie }.is_alive());
     }
 
     #[test]
     fn trees_are_walked_down_and_up() {
         let table = Table::of([row(1, 0), row(2, 1), row(3, 2), row(4, 3), row(5, 1), row(6, 6)]);
-        let pids = |entries: Vec<Entry>| entries.iter().map(|entry| entry.pid).collect::<BTreeSet<_>>();
+        let pids = |entries: Vec<ProcessRow>| entries.iter().map(|entry| entry.pid).collect::<BTreeSet<_>>();
         assert_eq!(pids(table.below([2])), BTreeSet::from([3, 4]));
         assert_eq!(pids(table.below([2, 5])), BTreeSet::from([3, 4]));
         assert_eq!(pids(table.below([99])), BTreeSet::new());
@@ -289,7 +296,7 @@ mod tests {
         assert!(own.is_alive());
         assert!(!Identity { start: own.start + 1, ..own }.is_alive());
         let table = Table::read().unwrap();
-        assert_eq!(table.get(own.pid).map(Entry::identity), Some(own));
+        assert_eq!(table.get(own.pid).map(ProcessRow::identity), Some(own));
         assert_eq!(entry(i32::MAX).unwrap(), None);
         assert!(boot_id().unwrap().len() > 30);
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::table::{Entry, Identity, Table};
+use super::table::{Identity, ProcessRow, Table};
 
 /// How often the table is read for processes that have appeared since, before the killing begins.
 const MAX_FREEZE_ROUNDS: usize = 16;
@@ -35,7 +35,7 @@ const UNSEEN: Identity = Identity { pid: 0, start: 0 };
 /// Who is to be ended.
 pub(super) trait Victims {
     /// Those of the table that are meant; dead ones are left out by the caller.
-    fn find(&mut self, table: &Table) -> Vec<Entry>;
+    fn find(&mut self, table: &Table) -> Vec<ProcessRow>;
 
     /// Strikes at what no table shows in time, after each round.
     fn strike(&mut self) {}
@@ -55,14 +55,14 @@ pub(super) struct Swept {
 
 /// Sends a signal to exactly this process. Whether it was there to be signalled.
 pub(super) fn signal(who: Identity, signal: Signal) -> bool {
-    opened(who).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
+    open_pidfd(who).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
 }
 
 /// Waits until a process has ended. Whether it has.
 pub(super) fn wait_for_end(who: Identity, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
-    let Some(fd) = opened(who) else { return !who.is_alive() };
-    while !ended(&fd, deadline.saturating_duration_since(Instant::now())) {
+    let Some(fd) = open_pidfd(who) else { return !who.is_alive() };
+    while !wait_end(&fd, deadline.saturating_duration_since(Instant::now())) {
         if Instant::now() >= deadline {
             return false;
         }
@@ -94,8 +94,8 @@ fn freeze(victims: &mut dyn Victims, met: &mut BTreeSet<Identity>) -> io::Result
     for _ in 0..MAX_FREEZE_ROUNDS {
         let table = Table::read()?;
         victims.reap(&table);
-        let alive: Vec<Entry> = victims.find(&table).into_iter().filter(Entry::is_alive).collect();
-        let found: BTreeSet<Identity> = alive.iter().map(Entry::identity).collect();
+        let alive: Vec<ProcessRow> = victims.find(&table).into_iter().filter(ProcessRow::is_alive).collect();
+        let found: BTreeSet<Identity> = alive.iter().map(ProcessRow::identity).collect();
         met.extend(&found);
         let mut fresh = found.difference(&frozen).peekable();
         if fresh.peek().is_none() {
@@ -111,7 +111,7 @@ fn freeze(victims: &mut dyn Victims, met: &mut BTreeSet<Identity>) -> io::Result
 
 fn strike(victims: &mut dyn Victims, found: &BTreeSet<Identity>) {
     let killed = |who: &Identity| {
-        let fd = opened(*who)?;
+        let fd = open_pidfd(*who)?;
         pidfd_send_signal(&fd, Signal::KILL).ok()?;
         Some(fd)
     };
@@ -123,20 +123,20 @@ fn strike(victims: &mut dyn Victims, found: &BTreeSet<Identity>) {
         std::thread::sleep(ROUND);
     }
     for fd in &fds {
-        ended(fd, until.saturating_duration_since(Instant::now()));
+        wait_end(fd, until.saturating_duration_since(Instant::now()));
     }
 }
 
 /// A descriptor of exactly this process. The start is compared after opening: from then on the
 /// descriptor cannot come to mean another.
-fn opened(who: Identity) -> Option<OwnedFd> {
+fn open_pidfd(who: Identity) -> Option<OwnedFd> {
     let fd = pidfd_open(who.number()?, PidfdFlags::empty()).ok()?;
     (Identity::of(who.pid) == Some(who)).then_some(fd)
 }
 
 /// Whether the process of a descriptor has ended, after waiting so long at most. An interruption
 /// counts as not yet.
-fn ended(fd: &OwnedFd, limit: Duration) -> bool {
+fn wait_end(fd: &OwnedFd, limit: Duration) -> bool {
     let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
     poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready == 1)
 }
@@ -157,7 +157,7 @@ mod tests {
     struct These(Vec<Identity>);
 
     impl Victims for These {
-        fn find(&mut self, table: &Table) -> Vec<Entry> {
+        fn find(&mut self, table: &Table) -> Vec<ProcessRow> {
             table.entries().filter(|entry| self.0.contains(&entry.identity())).copied().collect()
         }
 

@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 use divan::Bencher;
 use ftl_code::context;
 use ftl_core::json::Json;
-use ftl_records::observe::{Seen, failure, pattern, score};
+use ftl_records::observe::{ScoreContext, failure, pattern, score};
 use ftl_records::plan_file::{self, Reading};
-use ftl_records::workspace::{self, Status, Surroundings};
+use ftl_records::workspace::{self, WorkspaceContext, WorkspaceStatus};
 use tempfile::TempDir;
 
 const TASKS: usize = 10_000;
@@ -67,7 +67,7 @@ fn create_50_workspaces(bencher: Bencher<'_, '_>) {
         for task in &plan.tasks {
             let contexts =
                 workspace::gather_contexts(&|path| context::read_source(folder.path(), path), task);
-            let around = Surroundings { now: NOW, contexts, ..Surroundings::default() };
+            let around = WorkspaceContext { now: NOW, contexts, ..WorkspaceContext::default() };
             let made = workspace::create(&plan, task, &around).unwrap();
             fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
         }
@@ -112,8 +112,12 @@ fn learn_from_200_workspaces(bencher: Bencher<'_, '_>) {
             let task = &plan.tasks[at % BRIEFS];
             let contexts =
                 workspace::gather_contexts(&|path| context::read_source(folder.path(), path), task);
-            workspace::create(&plan, task, &Surroundings { now: NOW, contexts, ..Surroundings::default() })
-                .unwrap()
+            workspace::create(
+                &plan,
+                task,
+                &WorkspaceContext { now: NOW, contexts, ..WorkspaceContext::default() },
+            )
+            .unwrap()
         })
         .collect();
     let reason = workspace::BlockReason::read("ImportError: cannot import 'x' at line 7\nTried: y").unwrap();
@@ -134,9 +138,9 @@ fn learn_from_200_workspaces(bencher: Bencher<'_, '_>) {
         let lesson = |text: &String| -> Option<Json> {
             let found = workspace::parse(text).unwrap();
             match found.status {
-                Status::Blocked => Some(failure(&found, None).to_json()),
-                Status::Complete | Status::Active => {
-                    Some(pattern(&found, &score(&found, Seen::default()))?.to_json())
+                WorkspaceStatus::Blocked => Some(failure(&found, None).to_json()),
+                WorkspaceStatus::Complete | WorkspaceStatus::Active => {
+                    Some(pattern(&found, &score(&found, ScoreContext::default()))?.to_json())
                 }
             }
         };

@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::campaign_state::{Campaign, PREVIEW_CHARS};
-use super::projected::{Form, Projected};
+use super::projected::{NoteForm, Projected};
 use super::projection::{json_text, keep};
 use super::{RecordError, Records};
 use ftl_core::json::{Json, JsonExt as _, Object};
 use ftl_folder as folder;
-use ftl_folder::place::replace;
+use ftl_folder::state_folder::replace;
 use ftl_store::{Notebook as _, Notes};
 
 /// How many files of the FTL plugin's archive are taken over.
@@ -30,7 +30,7 @@ fn projected(name: &str) -> Projected {
         key: Cow::Owned(name.to_owned()),
         file: Cow::Owned(format!("archive/{name}.json")),
         check: |text| json_text(text, |json| Campaign::read(json).map(drop)),
-        form: Form::Json,
+        form: NoteForm::Json,
     }
 }
 
@@ -60,7 +60,7 @@ impl Records {
             let json = Json::parse(&body).map_err(|error| damaged(&name, &error.to_string()))?;
             all.push((name.clone(), Campaign::read(&json).map_err(|error| damaged(&name, &error))?));
         }
-        all.sort_by(|left, right| ended(&right.1).cmp(ended(&left.1)).then_with(|| right.0.cmp(&left.0)));
+        all.sort_by(|left, right| end_of(&right.1).cmp(end_of(&left.1)).then_with(|| right.0.cmp(&left.0)));
         Ok(all)
     }
 
@@ -98,11 +98,11 @@ impl Records {
         for day in [start, end].into_iter().flatten() {
             if !is_day(day) {
                 let message = format!("`{day}` is no day");
-                return Err(RecordError::refused(message, "a day is written like 2026-11-16"));
+                return Err(RecordError::refuse(message, "a day is written like 2026-11-16"));
             }
         }
         let within = |campaign: &Campaign| {
-            let day: String = ended(campaign).chars().take(10).collect();
+            let day: String = end_of(campaign).chars().take(10).collect();
             start.is_none_or(|start| day.as_str() >= start) && end.is_none_or(|end| day.as_str() <= end)
         };
         let all = self.archives()?;
@@ -233,7 +233,7 @@ fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-fn ended(campaign: &Campaign) -> &str {
+fn end_of(campaign: &Campaign) -> &str {
     campaign.field("completed_at").and_then(Json::as_str).unwrap_or_default()
 }
 

@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 
-use ftl_core::plan::Status;
+use ftl_core::plan::TaskStatus;
 
 use super::briefs::{Budgets, Recall};
 use super::campaign::settle_known;
 use super::{RecordError, Records};
-use crate::plan_file::{Plan, Task};
+use crate::plan_file::{CampaignPlan, PlanTask};
 use ftl_code::context::Sources;
 use ftl_store::Notes;
 
@@ -40,7 +40,7 @@ impl Records {
     /// Makes the workspace of a task, gives the task its status and keeps what is noted of it; where the workspace is.
     pub fn begin_task(
         &self,
-        (plan, task): (&Plan, &Task),
+        (plan, task): (&CampaignPlan, &PlanTask),
         means: (Recall<'_>, Sources<'_>, Budgets<'_>),
         beginning: &Beginning<'_>,
     ) -> Result<Option<PathBuf>, RecordError> {
@@ -53,7 +53,7 @@ impl Records {
         }
         let mut along = |notes: &mut dyn Notes| {
             if let Some(campaign) = &campaign {
-                settle_known(notes, campaign, seq, (Status::InProgress, now))?;
+                settle_known(notes, campaign, seq, (TaskStatus::InProgress, now))?;
             }
             if let Some(Noted { kind, key, body }) = &beginning.noted {
                 notes.put(kind, key, body)?;

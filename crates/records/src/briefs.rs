@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 
 use super::campaign::settle_in;
 use super::campaign_state::overlap;
-use super::projected::{Form, Projected};
+use super::projected::{NoteForm, Projected};
 use super::projection::{drop_text, keep_text};
-use super::scope::{Scope, WORKSPACES};
+use super::scope::{RecordScope, WORKSPACES};
 use super::{RecordError, Records};
 use crate::build_budget::Budget;
 use crate::exploration;
-use crate::plan_file::{Plan, Task};
+use crate::plan_file::{CampaignPlan, PlanTask};
 use crate::workspace::{
-    self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk, Refusal,
-    Surroundings, Used, Workspace,
+    self, BlockReason, ClosedWorkspace, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk,
+    UsedLesson, Workspace, WorkspaceContext, WorkspaceRefusal,
 };
 use ftl_code::context::{self, Sources};
-use ftl_core::plan::Status;
+use ftl_core::plan::TaskStatus;
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
-use ftl_folder::place::replace;
+use ftl_folder::state_folder::replace;
 use ftl_store::{Notebook as _, Notes};
 
 const KIND: &str = "workspace";
@@ -46,26 +46,26 @@ pub struct Recalled {
     /// Patterns that recall found for the objective of the plan.
     pub patterns: Vec<KnownPattern>,
     /// The same as the memory gave it.
-    pub given: ftl_memory::recall::Given,
+    pub given: ftl_memory::recall::ContextLessons,
 }
 
 /// Recalls what is known for a plan and some of its tasks, in their order.
-pub type Recall<'a> = &'a dyn Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, RecordError>;
+pub type Recall<'a> = &'a dyn Fn(&CampaignPlan, &[&PlanTask]) -> Result<Vec<Recalled>, RecordError>;
 
 /// What the build of a task may take, where that is not what the plan says; the task, whether failures are known,
 /// and how sure the framework is.
-pub type Budgets<'a> = &'a dyn Fn(&Task, bool, f64) -> Option<Budget>;
+pub type Budgets<'a> = &'a dyn Fn(&PlanTask, bool, f64) -> Option<Budget>;
 
 /// What is kept in the same transaction as new workspaces; what it refuses leaves no trace of them.
 pub(super) type Along<'a> = &'a mut dyn FnMut(&mut dyn Notes) -> Result<(), RecordError>;
 
 /// How a workspace is ended.
-type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
+type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<ClosedWorkspace, WorkspaceRefusal>;
 
 /// A workspace that was found in a file.
 pub type Found = (FileName, Workspace);
 
-fn projected(scope: &Scope, name: &FileName) -> Projected {
+fn projected(scope: &RecordScope, name: &FileName) -> Projected {
     Projected {
         kind: scope.kind(KIND),
         scope: Some(scope.clone()),
@@ -75,7 +75,7 @@ fn projected(scope: &Scope, name: &FileName) -> Projected {
             workspace::parse(text).map_err(|refusal| refusal.message)?;
             Ok(text.to_owned())
         },
-        form: Form::Text,
+        form: NoteForm::Text,
     }
 }
 
@@ -166,7 +166,7 @@ impl Records {
     /// Makes the workspaces of a plan, or of one of its tasks; where each is.
     pub fn create_workspaces(
         &self,
-        plan: &Plan,
+        plan: &CampaignPlan,
         task: Option<&str>,
         means: (Recall<'_>, Sources<'_>, Budgets<'_>),
         now: &str,
@@ -177,16 +177,16 @@ impl Records {
     /// The same, and something else in the same transaction.
     pub(super) fn create_workspaces_along(
         &self,
-        plan: &Plan,
+        plan: &CampaignPlan,
         task: Option<&str>,
         (recall, sources, budgets): (Recall<'_>, Sources<'_>, Budgets<'_>),
         (now, along): (&str, Along<'_>),
     ) -> Result<Vec<PathBuf>, RecordError> {
-        let tasks: Vec<&Task> = match task {
+        let tasks: Vec<&PlanTask> = match task {
             None => plan.tasks.iter().collect(),
             Some(seq) => vec![plan.find(seq).ok_or_else(|| {
                 let known: Vec<&str> = plan.tasks.iter().take(10).map(|task| task.seq.as_str()).collect();
-                RecordError::refused(
+                RecordError::refuse(
                     format!("Unknown task: {seq}"),
                     format!("the plan has {}", known.join(", ")),
                 )
@@ -200,9 +200,9 @@ impl Records {
             .flat_map(|task| task.depends.iter().map(|seq| seq.trim_start_matches('0')))
             .collect();
         let before = self.workspaces_of(&|name| match name.status() {
-            workspace::Status::Blocked => true,
-            workspace::Status::Complete => parents.contains(name.seq().trim_start_matches('0')),
-            workspace::Status::Active => false,
+            workspace::WorkspaceStatus::Blocked => true,
+            workspace::WorkspaceStatus::Complete => parents.contains(name.seq().trim_start_matches('0')),
+            workspace::WorkspaceStatus::Active => false,
         })?;
         let confidence = self.explored_confidence()?;
         let (mut made, mut all_given) = (Vec::new(), Vec::new());
@@ -212,7 +212,7 @@ impl Records {
             let siblings = workspace::sibling_failures(&before, campaign);
             let known = !failures.is_empty() || !siblings.is_empty();
             let sure = plan.framework_confidence.or(confidence).unwrap_or(workspace::DEFAULT_CONFIDENCE);
-            let around = Surroundings {
+            let around = WorkspaceContext {
                 now,
                 campaign,
                 explored_confidence: confidence,
@@ -245,7 +245,7 @@ impl Records {
     pub fn complete_workspace(
         &self,
         path: &Path,
-        (delivered, used): (&str, &[Used]),
+        (delivered, used): (&str, &[UsedLesson]),
         ends: Ends<'_>,
     ) -> Result<(PathBuf, Workspace), RecordError> {
         let Ends { now, .. } = ends;
@@ -276,10 +276,10 @@ impl Records {
 
     /// A workspace of ours that has ended with that status already, where it is: the store knows it, whatever
     /// became of the files. They are brought up to date on the way.
-    pub fn ended(
+    pub fn find_ended(
         &self,
         path: &Path,
-        status: workspace::Status,
+        status: workspace::WorkspaceStatus,
     ) -> Result<Option<(PathBuf, Workspace)>, RecordError> {
         let Some((scope, name)) = self.own(path) else { return Ok(None) };
         let kind = scope.kind(KIND);
@@ -300,7 +300,7 @@ impl Records {
         self.take_over(&projected(&scope, &name))?;
         // The campaign is told in the same change, so its copy must be in order before.
         self.take_over_campaign(&scope)?;
-        let mut told: Option<Result<(Closed, bool), RecordError>> = None;
+        let mut told: Option<Result<(ClosedWorkspace, bool), RecordError>> = None;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             let ended = match notes.get(&kind, &name.stem())? {
                 Some(text) => end(OnDisk { name: &name.to_string(), text: &text }).map_err(RecordError::from),
@@ -328,16 +328,16 @@ impl Records {
     }
 
     /// The name of a workspace that lies where workspaces are, and whose it is.
-    fn own(&self, path: &Path) -> Option<(Scope, FileName)> {
+    fn own(&self, path: &Path) -> Option<(RecordScope, FileName)> {
         let name = FileName::parse(path.file_name()?.to_str()?)?;
         let scope = self.scope_of_folder(path.parent()?)?;
-        let is_there = |scope: &Scope| {
-            let all = workspace::Status::ALL.iter();
+        let is_there = |scope: &RecordScope| {
+            let all = workspace::WorkspaceStatus::ALL.iter();
             all.filter_map(|status| FileName::new(name.seq(), name.slug(), *status).ok())
                 .any(|one| matches!(self.store().note(&scope.kind(KIND), &one.stem()), Ok(Some(_))))
         };
         // It stood in front when somebody was told its path.
-        let plain = Scope::default();
+        let plain = RecordScope::default();
         let scope = if !is_there(&scope) && is_there(&plain) { plain } else { scope };
         Some((scope, name))
     }
@@ -348,7 +348,7 @@ impl Records {
         for scope in self.live_others()? {
             for (stem, text) in self.store().notes(&scope.kind(KIND))? {
                 let is_active = FileName::parse(&format!("{stem}.xml"))
-                    .is_some_and(|name| name.status() == workspace::Status::Active);
+                    .is_some_and(|name| name.status() == workspace::WorkspaceStatus::Active);
                 let Some(other) = is_active.then(|| workspace::parse(&text).ok()).flatten() else { continue };
                 let both = delta.iter().filter(|path| overlap(path, &other.delta));
                 found.extend(both.map(|path| (path.clone(), scope.name().to_owned())));
@@ -375,8 +375,8 @@ pub struct Ends<'a> {
 /// same run is not told: it hears of the end from its builder, when everything about it is over.
 fn tell_campaign(
     notes: &mut dyn Notes,
-    scope: &Scope,
-    closed: &Closed,
+    scope: &RecordScope,
+    closed: &ClosedWorkspace,
     ends: Ends<'_>,
 ) -> Result<bool, RecordError> {
     let Some(id) = closed.workspace.campaign.as_deref() else { return Ok(false) };
@@ -385,9 +385,9 @@ fn tell_campaign(
         return Ok(false);
     }
     let status = match closed.file_name.status() {
-        workspace::Status::Active => return Ok(false),
-        workspace::Status::Complete => Status::Complete,
-        workspace::Status::Blocked => Status::Blocked,
+        workspace::WorkspaceStatus::Active => return Ok(false),
+        workspace::WorkspaceStatus::Complete => TaskStatus::Complete,
+        workspace::WorkspaceStatus::Blocked => TaskStatus::Blocked,
     };
     settle_in(notes, scope, (id, closed.file_name.seq()), (status, ends.now))
 }
@@ -395,7 +395,7 @@ fn tell_campaign(
 /// Keeps what is about to be replaced.
 fn replaced(
     notes: &mut dyn Notes,
-    scope: &Scope,
+    scope: &RecordScope,
     name: &FileName,
     now: &str,
 ) -> Result<(), ftl_store::StoreError> {
@@ -440,8 +440,8 @@ fn read_file(path: &Path) -> Result<String, RecordError> {
             return Err(unsuited(path, "it is no file"));
         }
         Err(error) => {
-            return Err(match folder::Refusal::of(&error) {
-                Some(folder::Refusal::NotAFile(_)) => unsuited(path, "it is no file"),
+            return Err(match folder::FolderRefusal::of(&error) {
+                Some(folder::FolderRefusal::NotAFile(_)) => unsuited(path, "it is no file"),
                 Some(_) | None => RecordError::disk(path, &error),
             });
         }
@@ -449,22 +449,19 @@ fn read_file(path: &Path) -> Result<String, RecordError> {
     };
     String::from_utf8(bytes).map_err(|error| {
         let (message, hint) = (format!("it is not UTF-8: {error}"), "name a workspace".to_owned());
-        malformed(path, &Refusal { message, hint })
+        malformed(path, &WorkspaceRefusal { message, hint })
     })
 }
 
 fn unsuited(path: &Path, message: &str) -> RecordError {
-    malformed(path, &Refusal { message: message.to_owned(), hint: "name a workspace".to_owned() })
+    malformed(path, &WorkspaceRefusal { message: message.to_owned(), hint: "name a workspace".to_owned() })
 }
 
 fn missing(path: &Path) -> RecordError {
-    RecordError::refused(
-        format!("there is no workspace {}", path.display()),
-        "`ls .ftl/workspace` shows them",
-    )
+    RecordError::refuse(format!("there is no workspace {}", path.display()), "`ls .ftl/workspace` shows them")
 }
 
-fn malformed(path: &Path, refusal: &Refusal) -> RecordError {
+fn malformed(path: &Path, refusal: &WorkspaceRefusal) -> RecordError {
     let (message, hint) = (refusal.message.clone(), refusal.hint.clone());
     RecordError::Malformed { path: path.to_owned(), message, hint }
 }

@@ -6,7 +6,7 @@
 use ftl_core::catalogue::plan::DirectMode;
 use ftl_core::catalogue::spec::BuildMode;
 
-use crate::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, Task};
+use crate::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, PlanTask};
 
 /// How many tools a direct build takes.
 pub const DIRECT_TOOLS: u64 = 3;
@@ -49,7 +49,7 @@ impl Default for BuildSettings {
 
 /// What is known of a task when its budget is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct TaskFacts {
     /// Whether failures are known that it should avoid.
     pub failures: bool,
     /// How sure the framework is.
@@ -75,7 +75,7 @@ pub struct Budget {
 
 impl BuildSettings {
     /// The budget of a task. What the command line says counts most, then the plan, then the settings.
-    pub fn budget_of(&self, task: &Task, known: Known) -> Budget {
+    pub fn budget_of(&self, task: &PlanTask, known: TaskFacts) -> Budget {
         let full_tools = self.full_tools(task, known);
         let wants_full = task.direct.unwrap_or(self.direct) == DirectMode::Never
             || self.given_tools.is_some_and(|tools| tools > DIRECT_TOOLS)
@@ -90,7 +90,7 @@ impl BuildSettings {
         }
     }
 
-    fn full_tools(&self, task: &Task, known: Known) -> u64 {
+    fn full_tools(&self, task: &PlanTask, known: TaskFacts) -> u64 {
         if let Some(tools) = self.given_tools {
             return tools.clamp(1, MAX_BUDGET);
         }
@@ -102,7 +102,7 @@ impl BuildSettings {
 
 /// The formula of the FTL protocol (docs/origins.md): five tools, one for each further file, two where failures are known or the
 /// framework is sure.
-fn formula(task: &Task, known: Known) -> u64 {
+fn formula(task: &PlanTask, known: TaskFacts) -> u64 {
     let files = (task.delta.len() as u64).saturating_sub(1);
     let extra = if known.failures || known.confidence >= 0.6 { 2 } else { 0 };
     (5 + files + extra).min(MAX_FORMULA)
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::plan_file::{self, Reading};
 
-    fn task(files: usize, fields: &str) -> Task {
+    fn task(files: usize, fields: &str) -> PlanTask {
         let delta: Vec<String> = (0..files).map(|at| format!("{at}.rs")).collect();
         let mut task = serde_json::json!({ "seq": "001", "slug": "a", "delta": delta, "verify": "true" });
         let more: serde_json::Value = serde_json::from_str(&format!("{{{fields}}}")).unwrap();
@@ -161,7 +161,7 @@ mod tests {
             let (given, wanted) = line.split_once('→').unwrap();
             let cells: Vec<&str> = given.split('|').map(str::trim).collect();
             let (files, marks) = cells[1].split_once(' ').unwrap_or((cells[1], ""));
-            let known = Known {
+            let known = TaskFacts {
                 failures: marks.contains('f'),
                 confidence: if marks.contains('c') { 0.6 } else { 0.0 },
                 is_small: marks.contains('s'),

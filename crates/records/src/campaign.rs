@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, Progress, Seq, Status, Unreachable};
+use ftl_core::plan::{Cascade, Graph, PlanProgress, Seq, TaskStatus, Unreachable};
 
 use super::archive;
 use super::campaign_state::{Campaign, progress};
-use super::projected::{Form, Projected};
+use super::chunked_note::{self, Sheet, Trail};
+use super::projected::{NoteForm, Projected};
 use super::projection::{json_text, stamp_pending};
 use super::raw;
-use super::scope::Scope;
-use super::sheet::{self, Sheet, Trail};
+use super::scope::RecordScope;
 use super::{RecordError, Records};
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
-use crate::plan_file::{self, LaxPlan, Plan, Reading};
+use crate::plan_file::{self, CampaignPlan, LaxPlan, Reading};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_store::{Notebook as _, Notes, StoreError};
 use serde::Deserialize;
@@ -43,7 +43,7 @@ impl Followed {
 
     /// The tasks that may start, in the order of the plan.
     pub fn ready(&self) -> Vec<&CampaignTask> {
-        let mut progress = Progress::new(self.graph.clone());
+        let mut progress = PlanProgress::new(self.graph.clone());
         for (place, one) in self.graph.places().zip(&self.campaign.tasks) {
             progress.settle_at(place, one.status);
         }
@@ -72,14 +72,14 @@ pub struct Revised {
     pub kept: Vec<String>,
 }
 
-pub(super) fn projected(scope: Scope) -> Projected {
+pub(super) fn projected(scope: RecordScope) -> Projected {
     Projected {
         kind: scope.kind("campaign"),
         scope: Some(scope),
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("campaign.json"),
         check: |text| json_text(text, check),
-        form: Form::Rows("tasks"),
+        form: NoteForm::Rows("tasks"),
     }
 }
 
@@ -114,7 +114,7 @@ impl Records {
         let mut is_new_graph = false;
         for at in new {
             let (Some(text), Some(place)) =
-                (sheet::item_now(book, &what, at)?, followed.campaign.tasks.get_mut(at))
+                (chunked_note::item_now(book, &what, at)?, followed.campaign.tasks.get_mut(at))
             else {
                 // It was taken apart meanwhile; the next trail says so.
                 return self.follow_campaign(None);
@@ -135,7 +135,7 @@ impl Records {
         let what = self.campaign_note()?;
         self.look_over(&what)?;
         let Some(body) = self.store().note(&what.kind, &what.key)? else { return Ok(None) };
-        let head = understood(&sheet::head_of(&body, &what)?.0)?;
+        let head = understood(&chunked_note::head_of(&body, &what)?.0)?;
         Ok(head.id().filter(|_| head.is_active()).map(str::to_owned))
     }
 
@@ -208,17 +208,17 @@ impl Records {
     fn take_tasks(
         &self,
         now: &str,
-        read: &dyn Fn(&str) -> Result<Plan, RecordError>,
+        read: &dyn Fn(&str) -> Result<CampaignPlan, RecordError>,
     ) -> Result<usize, RecordError> {
         let archived = self.edit(|campaign, notes| {
             if !campaign.is_active() {
-                return Err(RecordError::refused(
+                return Err(RecordError::refuse(
                     "the campaign is complete: it takes no tasks any more",
                     "open the next one with `ftl campaign create \"<objective>\"`",
                 ));
             }
             let plan = read(campaign.objective())?;
-            let begun = campaign.tasks.iter().any(|one| one.status != Status::Pending);
+            let begun = campaign.tasks.iter().any(|one| one.status != TaskStatus::Pending);
             let archived = if begun { Some(archive_replaced(campaign, notes, now)?) } else { None };
             campaign.take_plan(plan);
             Ok((archived, campaign.tasks.len()))
@@ -235,8 +235,8 @@ impl Records {
     /// Gives a task a status. Nothing else of the campaign is taken apart or written for it, however long it is; in
     /// a run, its copy comes a little later.
     pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), RecordError> {
-        let status = Status::parse(status).map_err(|error| {
-            RecordError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
+        let status = TaskStatus::parse(status).map_err(|error| {
+            RecordError::refuse(error.to_string(), "a task is pending, in_progress, complete or blocked")
         })?;
         let what = self.campaign_note()?;
         if self.lag.is_allowed() {
@@ -254,7 +254,7 @@ impl Records {
         &self,
         what: &Projected,
         seq: &str,
-        (status, now): (Status, &str),
+        (status, now): (TaskStatus, &str),
     ) -> Result<(), RecordError> {
         self.take_over(what)?;
         let mut told = Ok(());
@@ -352,10 +352,10 @@ impl Records {
 }
 
 /// The head of a campaign, without its tasks, as it is kept.
-pub(super) fn head_at(paper: &Records, scope: &Scope) -> Result<Option<Campaign>, StoreError> {
+pub(super) fn head_at(paper: &Records, scope: &RecordScope) -> Result<Option<Campaign>, StoreError> {
     let what = projected(scope.clone());
     let Some(body) = paper.store().note(&what.kind, &what.key)? else { return Ok(None) };
-    let head = sheet::head_of(&body, &what)?.0;
+    let head = chunked_note::head_of(&body, &what)?.0;
     Campaign::read(&head).map(Some).map_err(StoreError::Corrupt)
 }
 
@@ -363,13 +363,13 @@ pub(super) fn head_at(paper: &Records, scope: &Scope) -> Result<Option<Campaign>
 /// there is such a task.
 pub(super) fn settle_in(
     notes: &mut dyn Notes,
-    scope: &Scope,
+    scope: &RecordScope,
     (id, seq): (&str, &str),
-    (status, now): (Status, &str),
+    (status, now): (TaskStatus, &str),
 ) -> Result<bool, RecordError> {
     let what = projected(scope.clone());
     let Some(body) = notes.get(&what.kind, &what.key)? else { return Ok(false) };
-    let head = understood(&sheet::head_of(&body, &what)?.0)?;
+    let head = understood(&chunked_note::head_of(&body, &what)?.0)?;
     if !head.is_active() || head.id() != Some(id) {
         return Ok(false);
     }
@@ -381,7 +381,7 @@ pub(super) fn settle_known(
     notes: &mut dyn Notes,
     what: &Projected,
     seq: &str,
-    settled: (Status, &str),
+    settled: (TaskStatus, &str),
 ) -> Result<(), RecordError> {
     if settle_row(notes, what, seq, settled)? {
         return Ok(());
@@ -396,14 +396,14 @@ fn settle_row(
     notes: &mut dyn Notes,
     what: &Projected,
     seq: &str,
-    (status, now): (Status, &str),
+    (status, now): (TaskStatus, &str),
 ) -> Result<bool, RecordError> {
     let Some(body) = notes.get(&what.kind, &what.key)? else { return Err(no_campaign()) };
-    let is_parted = sheet::head_of(&body, what)?.1;
+    let is_parted = chunked_note::head_of(&body, what)?.1;
     drop(body);
     let guess = if is_parted { guessed(notes, what, seq)? } else { None };
     match guess {
-        Some((at, old)) => sheet::put_item(notes, what, (at, &settled(&old, status, now)?))?,
+        Some((at, old)) => chunked_note::put_item(notes, what, (at, &settled(&old, status, now)?))?,
         None => {
             let Some(mut sheet) = Sheet::fetch(notes, what)? else { return Ok(false) };
             let Some(at) = TaskTexts(&sheet).place(seq)? else { return Ok(false) };
@@ -424,7 +424,7 @@ fn guessed(
     let Some(wanted @ Seq::Number(number)) = Seq::read(seq) else { return Ok(None) };
     let Ok(number) = usize::try_from(number) else { return Ok(None) };
     for at in [number.checked_sub(1), Some(number)].into_iter().flatten() {
-        if let Some(text) = sheet::item(notes, what, at)?
+        if let Some(text) = chunked_note::item(notes, what, at)?
             && Seq::read(&outline(&text)?.0) == Some(wanted)
         {
             return Ok(Some((at, text)));
@@ -434,7 +434,7 @@ fn guessed(
 }
 
 /// The text of a task with another status.
-fn settled(text: &str, status: Status, now: &str) -> Result<String, RecordError> {
+fn settled(text: &str, status: TaskStatus, now: &str) -> Result<String, RecordError> {
     let mut one = read_task(&parsed(text)?).map_err(damaged)?;
     one.settle(status, now);
     Ok(one.to_json().to_string())
@@ -442,12 +442,12 @@ fn settled(text: &str, status: Status, now: &str) -> Result<String, RecordError>
 
 impl Records {
     /// Takes over a copy of the campaign that was changed by hand.
-    pub(super) fn take_over_campaign(&self, scope: &Scope) -> Result<(), RecordError> {
+    pub(super) fn take_over_campaign(&self, scope: &RecordScope) -> Result<(), RecordError> {
         self.take_over(&projected(scope.clone()))
     }
 
     /// Writes the copy of the campaign as it is now, or a little later where it may lag.
-    pub(super) fn project_campaign(&self, scope: &Scope) -> Result<(), RecordError> {
+    pub(super) fn project_campaign(&self, scope: &RecordScope) -> Result<(), RecordError> {
         self.project_later(&projected(scope.clone()))
     }
 
@@ -460,7 +460,7 @@ impl Records {
 /// What a task becomes that is blocked, with what blocks it.
 fn block(cause: &Unreachable, now: &str) -> [(&'static str, Json); 5] {
     [
-        ("status", Json::from(Status::Blocked.as_str())),
+        ("status", Json::from(TaskStatus::Blocked.as_str())),
         ("updated_at", Json::from(now)),
         ("blocked_by", Json::list(cause.blocked_by.iter().map(ToString::to_string))),
         ("cascade", Json::from(true)),
@@ -478,7 +478,7 @@ struct Outline {
 }
 
 /// Of a task its seq, what it depends on and how far it is.
-fn outline(text: &str) -> Result<(String, Vec<String>, Status), RecordError> {
+fn outline(text: &str) -> Result<(String, Vec<String>, TaskStatus), RecordError> {
     let Outline { seq, depends, status } =
         serde_json::from_str(text).map_err(|_| damaged(format!("no task: {text:.80}")))?;
     let wanted = [("seq", seq), ("depends", depends), ("status", status)];
@@ -489,7 +489,7 @@ fn outline(text: &str) -> Result<(String, Vec<String>, Status), RecordError> {
 struct TaskTexts<'a>(&'a Sheet);
 
 impl TaskTexts<'_> {
-    fn outlines(&self) -> Result<Vec<(String, Vec<String>, Status)>, RecordError> {
+    fn outlines(&self) -> Result<Vec<(String, Vec<String>, TaskStatus)>, RecordError> {
         self.0.items().iter().map(|text| outline(text)).collect()
     }
 
@@ -503,7 +503,7 @@ impl TaskTexts<'_> {
     fn unknown(&self, seq: &str) -> Result<RecordError, RecordError> {
         let known: Vec<String> = self.outlines()?.into_iter().take(10).map(|(seq, _, _)| seq).collect();
         let hint = format!("the campaign has {} tasks: {}", self.0.items().len(), known.join(", "));
-        Ok(RecordError::refused(format!("Unknown task: {seq}"), hint))
+        Ok(RecordError::refuse(format!("Unknown task: {seq}"), hint))
     }
 }
 
@@ -513,14 +513,14 @@ fn parsed(text: &str) -> Result<Json, RecordError> {
 
 fn check_objective(objective: &str) -> Result<(), RecordError> {
     if objective.trim().is_empty() {
-        return Err(RecordError::refused("the objective is empty", "say what the campaign is to reach"));
+        return Err(RecordError::refuse("the objective is empty", "say what the campaign is to reach"));
     }
     Ok(())
 }
 
 /// The error of everything that needs a campaign.
 pub fn no_campaign() -> RecordError {
-    RecordError::refused("No active campaign", "open one with `ftl campaign create \"<objective>\"`")
+    RecordError::refuse("No active campaign", "open one with `ftl campaign create \"<objective>\"`")
 }
 
 fn damaged(message: String) -> RecordError {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use md5::{Digest as _, Md5};
 
-use ftl_core::plan::{Graph, Place as TaskPlace, Progress, Status};
+use ftl_core::plan::{Graph, PlanProgress, TaskIndex as TaskPlace, TaskStatus};
 
 use super::RecordError;
 use crate::plan_file::merge::{CampaignTask, read_task};
-use crate::plan_file::{Plan, Task};
+use crate::plan_file::{CampaignPlan, PlanTask};
 use ftl_code::names::bare;
 use ftl_core::json::{Json, JsonExt as _};
 
@@ -111,7 +111,7 @@ impl Campaign {
     }
 
     /// How far its tasks are.
-    pub fn progress(&self) -> Result<Progress, RecordError> {
+    pub fn progress(&self) -> Result<PlanProgress, RecordError> {
         let row = |one: &CampaignTask| (one.task.seq.clone(), one.task.depends.clone(), one.status);
         progress(&self.tasks.iter().map(row).collect::<Vec<_>>())
     }
@@ -136,7 +136,7 @@ impl Campaign {
             return ready;
         }
         let mut taken = Taken::default();
-        for one in self.tasks.iter().filter(|one| one.status == Status::InProgress || is_asked(one)) {
+        for one in self.tasks.iter().filter(|one| one.status == TaskStatus::InProgress || is_asked(one)) {
             taken.take(&one.task.delta);
         }
         ready.sort_by_key(|one| std::cmp::Reverse(downstream.get(&one.task.seq).copied().unwrap_or(0)));
@@ -169,8 +169,8 @@ impl Campaign {
         let count = |status| self.tasks.iter().filter(|one| one.status == status).count();
         Json::object([
             ("total", Json::from(self.tasks.len())),
-            ("complete", Json::from(count(Status::Complete))),
-            ("blocked", Json::from(count(Status::Blocked))),
+            ("complete", Json::from(count(TaskStatus::Complete))),
+            ("blocked", Json::from(count(TaskStatus::Blocked))),
         ])
     }
 
@@ -225,14 +225,14 @@ impl Taken {
 
 impl Campaign {
     /// Takes the tasks of a plan in the place of its own; what is the same task keeps how far it is.
-    pub(super) fn take_plan(&mut self, plan: Plan) {
-        let Plan { framework, tasks, .. } = plan;
+    pub(super) fn take_plan(&mut self, plan: CampaignPlan) {
+        let CampaignPlan { framework, tasks, .. } = plan;
         if let Some(framework) = framework {
             self.head.put("framework", framework);
         }
         let old = std::mem::take(&mut self.tasks).into_iter();
         let mut old: BTreeMap<String, CampaignTask> = old.map(|one| (one.task.id(), one)).collect();
-        let kept = |task: Task| match old.remove(&task.id()) {
+        let kept = |task: PlanTask| match old.remove(&task.id()) {
             Some(one) => CampaignTask { task, ..one },
             None => CampaignTask::pending(task),
         };
@@ -241,14 +241,14 @@ impl Campaign {
 }
 
 /// How far tasks are: each by its seq, what it depends on, and its status.
-pub(super) fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progress, RecordError> {
+pub(super) fn progress(rows: &[(String, Vec<String>, TaskStatus)]) -> Result<PlanProgress, RecordError> {
     let edges: Vec<(&str, &[String])> =
         rows.iter().map(|(seq, depends, _)| (seq.as_str(), depends.as_slice())).collect();
     let graph = Graph::build(&edges).map_err(|problems| {
-        let hint = problems.iter().next().map(ftl_core::plan::Problem::hint).unwrap_or_default();
-        RecordError::refused(problems.to_string(), hint)
+        let hint = problems.iter().next().map(ftl_core::plan::PlanProblem::hint).unwrap_or_default();
+        RecordError::refuse(problems.to_string(), hint)
     })?;
-    let mut progress = Progress::new(Arc::new(graph));
+    let mut progress = PlanProgress::new(Arc::new(graph));
     let places: Vec<TaskPlace> = progress.graph().places().collect();
     for (place, (_, _, status)) in places.into_iter().zip(rows) {
         progress.settle_at(place, *status);

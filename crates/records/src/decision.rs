@@ -12,7 +12,7 @@ pub const MAX_QUESTIONS: usize = 100;
 
 /// What a planner decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DecisionKind {
     /// There is a plan; go on with it.
     Proceed,
     /// Questions must be answered first.
@@ -23,33 +23,33 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl DecisionKind {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Kind::Proceed => "PROCEED",
-            Kind::Clarify => "CLARIFY",
-            Kind::Confirm => "CONFIRM",
-            Kind::Unknown => "UNKNOWN",
+            DecisionKind::Proceed => "PROCEED",
+            DecisionKind::Clarify => "CLARIFY",
+            DecisionKind::Confirm => "CONFIRM",
+            DecisionKind::Unknown => "UNKNOWN",
         }
     }
 
     /// The exit code of `decision FILE`.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Kind::Proceed => 0,
-            Kind::Unknown => 1,
-            Kind::Clarify => 2,
-            Kind::Confirm => 3,
+            DecisionKind::Proceed => 0,
+            DecisionKind::Unknown => 1,
+            DecisionKind::Clarify => 2,
+            DecisionKind::Confirm => 3,
         }
     }
 }
 
 /// What a planner's text says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct PlannerDecision {
     /// The planner's decision: go on, ask, or unclear.
-    pub kind: Kind,
+    pub kind: DecisionKind,
     /// The marks it was read from, as regular expressions.
     pub markers: Vec<&'static str>,
     /// The questions of the text.
@@ -57,12 +57,12 @@ pub struct Decision {
     /// The plan as it stands in the text, valid or not.
     pub plan_json: Option<Json>,
     /// The plan read, or everything that is wrong with it.
-    pub plan: Option<Result<plan_file::Plan, PlanErrors>>,
+    pub plan: Option<Result<plan_file::CampaignPlan, PlanErrors>>,
 }
 
 /// One way of saying a decision.
 struct Mark {
-    kind: Kind,
+    kind: DecisionKind,
     /// As it is listed among the marks that were found.
     shown: &'static str,
     says: fn(&Line<'_>) -> bool,
@@ -77,63 +77,63 @@ struct Line<'a> {
 
 const MARKS: [Mark; 13] = [
     Mark {
-        kind: Kind::Clarify,
+        kind: DecisionKind::Clarify,
         shown: r"^###\s*CLARIFY",
         says: |line| line.level > 1 && starts(line, "clarify"),
     },
     Mark {
-        kind: Kind::Clarify,
+        kind: DecisionKind::Clarify,
         shown: r"^##\s*Blocking Questions",
         says: |line| line.level > 1 && starts(line, "blocking questions"),
     },
     Mark {
-        kind: Kind::Clarify,
+        kind: DecisionKind::Clarify,
         shown: r"^###\s*Confidence:\s*CLARIFY",
         says: |line| line.level > 0 && field(line, "confidence", &["clarify"]),
     },
     Mark {
-        kind: Kind::Clarify,
+        kind: DecisionKind::Clarify,
         shown: r"^Confidence:\s*CLARIFY",
         says: |line| line.level == 0 && field(line, "confidence", &["clarify"]),
     },
     Mark {
-        kind: Kind::Clarify,
+        kind: DecisionKind::Clarify,
         shown: r"^Decision:\s*CLARIFY",
         says: |line| field(line, "decision", &["clarify"]),
     },
-    Mark { kind: Kind::Clarify, shown: r"CLARIFY.*need.*clarification", says: needs_clarification },
+    Mark { kind: DecisionKind::Clarify, shown: r"CLARIFY.*need.*clarification", says: needs_clarification },
     Mark {
-        kind: Kind::Confirm,
+        kind: DecisionKind::Confirm,
         shown: r"^###\s*Confidence:\s*CONFIRM",
         says: |line| line.level > 0 && field(line, "confidence", &["confirm", "verify"]),
     },
     Mark {
-        kind: Kind::Confirm,
+        kind: DecisionKind::Confirm,
         shown: r"^Confidence:\s*CONFIRM",
         says: |line| line.level == 0 && field(line, "confidence", &["confirm", "verify"]),
     },
     Mark {
-        kind: Kind::Confirm,
+        kind: DecisionKind::Confirm,
         shown: r"^Decision:\s*CONFIRM",
         says: |line| field(line, "decision", &["confirm", "verify"]),
     },
     Mark {
-        kind: Kind::Proceed,
+        kind: DecisionKind::Proceed,
         shown: r"^###\s*Confidence:\s*PROCEED",
         says: |line| line.level > 0 && field(line, "confidence", &["proceed"]),
     },
     Mark {
-        kind: Kind::Proceed,
+        kind: DecisionKind::Proceed,
         shown: r"^Confidence:\s*PROCEED",
         says: |line| line.level == 0 && field(line, "confidence", &["proceed"]),
     },
     Mark {
-        kind: Kind::Proceed,
+        kind: DecisionKind::Proceed,
         shown: r"^Decision:\s*PROCEED",
         says: |line| field(line, "decision", &["proceed"]),
     },
     Mark {
-        kind: Kind::Proceed,
+        kind: DecisionKind::Proceed,
         shown: r"^###\s*PROCEED",
         says: |line| line.level > 1 && starts(line, "proceed"),
     },
@@ -165,7 +165,7 @@ fn needs_clarification(line: &Line<'_>) -> bool {
 }
 
 /// Reads a planner's text.
-pub fn parse(text: &str) -> Decision {
+pub fn parse(text: &str) -> PlannerDecision {
     let mut found = [false; MARKS.len()];
     let mut fenced_brace = false;
     for_lines(text, |line, is_fence| {
@@ -175,16 +175,18 @@ pub fn parse(text: &str) -> Decision {
         }
     });
     let (plan_json, plan) = find_plan(text);
-    let kinds = [Kind::Clarify, Kind::Confirm, Kind::Proceed];
-    let marks = |kind: Kind| MARKS.iter().zip(found).filter(move |(mark, found)| *found && mark.kind == kind);
+    let kinds = [DecisionKind::Clarify, DecisionKind::Confirm, DecisionKind::Proceed];
+    let marks =
+        |kind: DecisionKind| MARKS.iter().zip(found).filter(move |(mark, found)| *found && mark.kind == kind);
     let kind = kinds.into_iter().find(|kind| marks(*kind).next().is_some());
-    let kind =
-        kind.or((fenced_brace || plan_json.is_some()).then_some(Kind::Proceed)).unwrap_or(Kind::Unknown);
+    let kind = kind
+        .or((fenced_brace || plan_json.is_some()).then_some(DecisionKind::Proceed))
+        .unwrap_or(DecisionKind::Unknown);
     let mut markers: Vec<&'static str> = marks(kind).map(|(mark, _)| mark.shown).collect();
-    if kind == Kind::Proceed && fenced_brace {
+    if kind == DecisionKind::Proceed && fenced_brace {
         markers.push(FENCED_BRACE);
     }
-    Decision { kind, markers, questions: questions(text), plan_json, plan }
+    PlannerDecision { kind, markers, questions: questions(text), plan_json, plan }
 }
 
 /// How long the prose of a planner may be that is put to a person.
@@ -244,7 +246,7 @@ fn for_lines(text: &str, mut call: impl FnMut(&Line<'_>, bool)) {
 
 /// The plan of a text and what validation says. An object with tasks is a plan; so is one that holds such an object
 /// under `plan` or `plan_json`, and the only fenced object where no other has tasks.
-fn find_plan(text: &str) -> (Option<Json>, Option<Result<plan_file::Plan, PlanErrors>>) {
+fn find_plan(text: &str) -> (Option<Json>, Option<Result<plan_file::CampaignPlan, PlanErrors>>) {
     let looks_so = |json: &Json| json.get("tasks").is_some();
     let wrapped = |json: &Json| ["plan", "plan_json"].iter().any(|key| json.get(key).is_some_and(looks_so));
     let found =
@@ -319,13 +321,15 @@ fn plain(text: &str) -> String {
     text.replace("**", "").trim().to_owned()
 }
 
-impl Decision {
+impl PlannerDecision {
     /// What is wrong with the plan, one message each; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
         match &self.plan {
             Some(Err(errors)) => errors.iter().map(ToString::to_string).collect(),
             Some(Ok(_)) => Vec::new(),
-            None if self.kind == Kind::Proceed => vec!["no plan found in the planner's text".to_owned()],
+            None if self.kind == DecisionKind::Proceed => {
+                vec!["no plan found in the planner's text".to_owned()]
+            }
             None => Vec::new(),
         }
     }
@@ -336,7 +340,7 @@ impl Decision {
             ("decision", Json::from(self.kind.word())),
             ("markers_found", Json::list(self.markers.iter().copied())),
         ]);
-        if !self.questions.is_empty() || self.kind == Kind::Clarify {
+        if !self.questions.is_empty() || self.kind == DecisionKind::Clarify {
             json.put("questions", Json::from(self.questions.as_slice()));
         }
         if let Some(plan) = &self.plan_json {
@@ -418,8 +422,10 @@ mod tests {
             assert_eq!(found.kind.word(), expected, "{text}");
             assert_eq!(found.markers.is_empty(), expected == "UNKNOWN", "{text}");
         }
-        assert_eq!(parse(PLAN).kind, Kind::Proceed);
-        let codes = [Kind::Proceed, Kind::Unknown, Kind::Clarify, Kind::Confirm].map(Kind::exit_code);
+        assert_eq!(parse(PLAN).kind, DecisionKind::Proceed);
+        let codes =
+            [DecisionKind::Proceed, DecisionKind::Unknown, DecisionKind::Clarify, DecisionKind::Confirm]
+                .map(DecisionKind::exit_code);
         assert_eq!(codes, [0, 1, 2, 3]);
     }
 
@@ -447,7 +453,7 @@ mod tests {
     #[test]
     fn a_wrong_plan_says_what_is_wrong() {
         let found = parse("### Confidence: PROCEED\n```json\n{\"objective\": \"x\", \"tasks\": []}\n```");
-        assert_eq!(found.kind, Kind::Proceed);
+        assert_eq!(found.kind, DecisionKind::Proceed);
         assert_eq!(found.problems(), ["tasks: tasks list is empty"]);
         let shown = found.to_json(true);
         assert_eq!(

@@ -52,58 +52,60 @@ pub struct EndpointSettings {
 }
 
 /// The embedder in use.
-pub enum Chosen {
+pub enum ChosenEmbedder {
     /// The table that is part of the program.
     Table(TokenTable),
     /// A model in a folder.
     #[cfg(feature = "minilm")]
     MiniLm(Box<ftl_memory::embed::minilm::MiniLm>),
     /// An embedding service over HTTP, ready to be asked.
-    Endpoint(Endpoint),
+    Endpoint(EmbeddingEndpoint),
     /// None that answers: lessons are found by words alone, and none can be learned.
     Words(TokenTable),
 }
 
-impl Chosen {
+impl ChosenEmbedder {
     /// The embedder that the settings name.
-    pub fn of(choice: &EmbedderChoice) -> Result<Chosen, RecordError> {
+    pub fn of(choice: &EmbedderChoice) -> Result<ChosenEmbedder, RecordError> {
         match choice {
-            EmbedderChoice::Endpoint(settings) => Endpoint::open(settings).map(Chosen::Endpoint),
+            EmbedderChoice::Endpoint(settings) => {
+                EmbeddingEndpoint::open(settings).map(ChosenEmbedder::Endpoint)
+            }
             EmbedderChoice::MiniLm { folder } => minilm(folder),
-            EmbedderChoice::Table => Chosen::built_in(),
+            EmbedderChoice::Table => ChosenEmbedder::built_in(),
         }
     }
 
     /// The table that is part of the program.
-    pub fn built_in() -> Result<Chosen, RecordError> {
-        let broken = || RecordError::refused("the table of token vectors is broken", "install ftl again");
-        TokenTable::built_in().map(Chosen::Table).ok_or_else(broken)
+    pub fn built_in() -> Result<ChosenEmbedder, RecordError> {
+        let broken = || RecordError::refuse("the table of token vectors is broken", "install ftl again");
+        TokenTable::built_in().map(ChosenEmbedder::Table).ok_or_else(broken)
     }
 
     /// Stands in for one that does not answer, to find lessons by words.
-    pub fn words() -> Result<Chosen, RecordError> {
-        match Chosen::built_in()? {
-            Chosen::Table(table) => Ok(Chosen::Words(table)),
+    pub fn words() -> Result<ChosenEmbedder, RecordError> {
+        match ChosenEmbedder::built_in()? {
+            ChosenEmbedder::Table(table) => Ok(ChosenEmbedder::Words(table)),
             other => Ok(other),
         }
     }
 
     fn inner(&self) -> &dyn Embedder {
         match self {
-            Chosen::Table(table) | Chosen::Words(table) => table,
+            ChosenEmbedder::Table(table) | ChosenEmbedder::Words(table) => table,
             #[cfg(feature = "minilm")]
-            Chosen::MiniLm(model) => &**model,
-            Chosen::Endpoint(endpoint) => endpoint,
+            ChosenEmbedder::MiniLm(model) => &**model,
+            ChosenEmbedder::Endpoint(endpoint) => endpoint,
         }
     }
 
     /// Why a vector could not be had since this was asked last.
     pub fn trouble(&self) -> Option<String> {
         match self {
-            Chosen::Table(_) | Chosen::Words(_) => None,
+            ChosenEmbedder::Table(_) | ChosenEmbedder::Words(_) => None,
             #[cfg(feature = "minilm")]
-            Chosen::MiniLm(_) => None,
-            Chosen::Endpoint(endpoint) => {
+            ChosenEmbedder::MiniLm(_) => None,
+            ChosenEmbedder::Endpoint(endpoint) => {
                 endpoint.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
             }
         }
@@ -111,23 +113,23 @@ impl Chosen {
 }
 
 #[cfg(feature = "minilm")]
-fn minilm(folder: &str) -> Result<Chosen, RecordError> {
+fn minilm(folder: &str) -> Result<ChosenEmbedder, RecordError> {
     let model = ftl_memory::embed::minilm::MiniLm::open(std::path::Path::new(folder))?;
-    Ok(Chosen::MiniLm(Box::new(model)))
+    Ok(ChosenEmbedder::MiniLm(Box::new(model)))
 }
 
 #[cfg(not(feature = "minilm"))]
-fn minilm(_: &str) -> Result<Chosen, RecordError> {
-    Err(RecordError::refused(
+fn minilm(_: &str) -> Result<ChosenEmbedder, RecordError> {
+    Err(RecordError::refuse(
         "this ftl was built without MiniLM",
         "build it with `--features minilm`, or set memory.embedder to \"static\"",
     ))
 }
 
-impl Embedder for Chosen {
+impl Embedder for ChosenEmbedder {
     fn id(&self) -> &str {
         match self {
-            Chosen::Words(_) => "words alone",
+            ChosenEmbedder::Words(_) => "words alone",
             other => other.inner().id(),
         }
     }
@@ -146,7 +148,7 @@ impl Embedder for Chosen {
 }
 
 /// An OpenAI-style service that makes vectors.
-pub struct Endpoint {
+pub struct EmbeddingEndpoint {
     id: String,
     url: String,
     model: String,
@@ -156,13 +158,13 @@ pub struct Endpoint {
     trouble: Mutex<Option<String>>,
 }
 
-impl Endpoint {
+impl EmbeddingEndpoint {
     /// Asks the endpoint once, to learn how long its vectors are.
-    fn open(settings: &EndpointSettings) -> Result<Endpoint, RecordError> {
+    fn open(settings: &EndpointSettings) -> Result<EmbeddingEndpoint, RecordError> {
         let (url, model) = (settings.url.as_str(), settings.model.as_str());
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             let hint = "set memory.url, such as http://127.0.0.1:11434/v1/embeddings";
-            return Err(RecordError::refused(
+            return Err(RecordError::refuse(
                 format!("`{url}` is no address of an embeddings endpoint"),
                 hint,
             ));
@@ -170,7 +172,7 @@ impl Endpoint {
         let key = match settings.key.as_str() {
             "" => None,
             name => Some(std::env::var(name).map_err(|_| {
-                RecordError::refused(
+                RecordError::refuse(
                     format!("memory.key names {name}, and it is not set"),
                     "set it, or remove memory.key",
                 )
@@ -182,7 +184,7 @@ impl Endpoint {
                 .http_status_as_error(false)
                 .build(),
         );
-        let mut endpoint = Endpoint {
+        let mut endpoint = EmbeddingEndpoint {
             id: format!("endpoint {url} {model}"),
             url: url.to_owned(),
             model: model.to_owned(),
@@ -193,7 +195,7 @@ impl Endpoint {
         };
         let first = endpoint.ask("ftl").map_err(|why| {
             let message = format!("the embeddings endpoint {url} does not work: {why}");
-            RecordError::refused(message, "start it, or set memory.embedder to \"static\"")
+            RecordError::refuse(message, "start it, or set memory.embedder to \"static\"")
         })?;
         endpoint.dims = first.len();
         Ok(endpoint)
@@ -237,7 +239,7 @@ impl Endpoint {
     }
 }
 
-impl Embedder for Endpoint {
+impl Embedder for EmbeddingEndpoint {
     fn id(&self) -> &str {
         &self.id
     }

@@ -24,7 +24,7 @@ impl Records {
     /// Records that a state was entered.
     pub fn emit_state(&self, state: &str, meta: Option<&str>, now: &str) -> Result<Json, RecordError> {
         if state.trim().is_empty() {
-            return Err(RecordError::refused("the state is empty", "name the state that was entered"));
+            return Err(RecordError::refuse("the state is empty", "name the state that was entered"));
         }
         let mut event = Json::object([
             ("event", Json::from("STATE_ENTRY")),
@@ -32,8 +32,7 @@ impl Records {
             ("timestamp", Json::from(now)),
         ]);
         if let Some(meta) = meta {
-            let wrong =
-                |what: String| RecordError::refused(format!("--meta: {what}"), "give one JSON object");
+            let wrong = |what: String| RecordError::refuse(format!("--meta: {what}"), "give one JSON object");
             let meta = Json::parse(meta).map_err(|error| wrong(error.to_string()))?;
             if !meta.is_object() {
                 return Err(wrong(format!("it is {}, not an object", meta.kind())));
@@ -70,7 +69,7 @@ impl Records {
         for number in copied + 1..=last {
             lines.extend(self.store().note(KIND, &format!("{number:012}"))?);
         }
-        let opened = ftl_folder::open_as(&path, ftl_folder::Use::Append, 0o666);
+        let opened = ftl_folder::open_as(&path, ftl_folder::OpenMode::Append, 0o666);
         let mut file = opened.map_err(on_disk)?;
         let text = missing(&end_of(&mut file).map_err(on_disk)?, &lines);
         file.write_all(text.as_bytes()).map_err(on_disk)?;

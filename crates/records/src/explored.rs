@@ -8,21 +8,21 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-use super::projected::{Form, Projected};
+use super::projected::{NoteForm, Projected};
 use super::projection::json_text;
-use super::scope::{CACHE, Scope};
+use super::scope::{CACHE, RecordScope};
 use super::{RecordError, Records};
-use crate::exploration::{self, Mode};
+use crate::exploration::{self, ExplorerMode};
 use ftl_core::json::{Json, JsonExt as _};
 
-fn projected(scope: Scope) -> Projected {
+fn projected(scope: RecordScope) -> Projected {
     Projected {
         kind: scope.kind("exploration"),
         scope: Some(scope),
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("exploration.json"),
         check: |text| json_text(text, check),
-        form: Form::Json,
+        form: NoteForm::Json,
     }
 }
 
@@ -40,7 +40,7 @@ impl Records {
     pub fn write_exploration(&self, exploration: &Json) -> Result<(), RecordError> {
         if !exploration.is_object() {
             let message = format!("an exploration is an object, not {}", exploration.kind());
-            return Err(RecordError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
+            return Err(RecordError::refuse(message, "pipe in what `ftl exploration aggregate` prints"));
         }
         self.begin_plain()?;
         // What is replaced may be beyond repair: the new one stands for itself.
@@ -56,7 +56,7 @@ impl Records {
         let there = self.file(&what).exists();
         self.forget_broken(&what)?;
         let kept = self.change(&what, |before, _| Ok((None, before.is_some())))?;
-        for mode in Mode::ALL {
+        for mode in ExplorerMode::ALL {
             remove(&self.cache_folder()?.join(mode.file_name()))?;
         }
         Ok(there || kept)
@@ -76,7 +76,7 @@ impl Records {
         let folder = self.cache_folder()?;
         let file = folder.join(name);
         ftl_folder::make(&folder)
-            .and_then(|()| ftl_folder::place::replace(&file, text.as_bytes()))
+            .and_then(|()| ftl_folder::state_folder::replace(&file, text.as_bytes()))
             .map_err(|error| RecordError::disk(&file, &error))?;
         Ok(file)
     }

@@ -10,7 +10,7 @@ pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A fenced block of a Markdown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fence<'a> {
+pub struct FencedBlock<'a> {
     /// The words after the opening fence, such as `json`.
     pub label: &'a str,
     /// The text between the fences.
@@ -57,7 +57,7 @@ pub fn objects(text: &str) -> Vec<Json> {
 }
 
 /// The fenced blocks of a text; one that is never closed reaches to the end.
-pub fn fences(text: &str) -> Vec<Fence<'_>> {
+pub fn fences(text: &str) -> Vec<FencedBlock<'_>> {
     let mut found = Vec::new();
     let mut open: Option<(&str, &str, usize)> = None;
     let mut at = 0;
@@ -73,14 +73,14 @@ pub fn fences(text: &str) -> Vec<Fence<'_>> {
                 open = Some((mark, label.split('{').next().unwrap_or(label).trim(), brace.unwrap_or(at)));
             }
             (Some((opening, label, from)), Some(mark)) if closes(line, opening, mark) => {
-                found.push(Fence { label, body: &text[from..start] });
+                found.push(FencedBlock { label, body: &text[from..start] });
                 open = None;
             }
             (Some(_) | None, _) => {}
         }
     }
     if let Some((_, label, from)) = open {
-        found.push(Fence { label, body: &text[from.min(text.len())..] });
+        found.push(FencedBlock { label, body: &text[from.min(text.len())..] });
     }
     found
 }

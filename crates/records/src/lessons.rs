@@ -9,17 +9,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ftl_core::json::JsonExt as _;
-use ftl_memory::carry::{Imported, Mode};
-use ftl_memory::{Kind, Lessons, Now, Trouble};
+use ftl_memory::import_export::{ImportMode, Imported};
+use ftl_memory::{Error, Lessons, Now, StoredKind};
 
 use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
 use super::{RecordError, Records};
-use crate::embedder::Chosen;
-use crate::plan_file::{Plan, Task};
+use crate::embedder::ChosenEmbedder;
+use crate::plan_file::{CampaignPlan, PlanTask};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
 use ftl_folder as folder;
 use ftl_folder::clock;
-use ftl_folder::place::replace;
+use ftl_folder::state_folder::replace;
 use ftl_store::{Notebook as _, Store as _, StoreError};
 
 /// A memory with more lessons is copied only when a command asks for it.
@@ -35,28 +35,28 @@ pub fn now() -> Now {
     Now { local: clock::local(), ms: i64::try_from(clock::wall()).unwrap_or(i64::MAX) }
 }
 
-impl From<Trouble> for RecordError {
-    fn from(trouble: Trouble) -> RecordError {
+impl From<Error> for RecordError {
+    fn from(trouble: Error) -> RecordError {
         match &trouble {
-            Trouble::Database(_) | Trouble::Damaged { .. } => {
+            Error::Database(_) | Error::Damaged { .. } => {
                 RecordError::Store(StoreError::Corrupt(trouble.to_string()))
             }
-            Trouble::Refused { .. } | Trouble::OtherEmbedder { .. } => {
-                RecordError::refused(trouble.to_string(), trouble.hint())
+            Error::Refused { .. } | Error::OtherEmbedder { .. } => {
+                RecordError::refuse(trouble.to_string(), trouble.hint())
             }
         }
     }
 }
 
 /// The embedder that is part of the program.
-pub fn built_in() -> Result<Chosen, RecordError> {
-    Chosen::built_in()
+pub fn built_in() -> Result<ChosenEmbedder, RecordError> {
+    ChosenEmbedder::built_in()
 }
 
 /// Looks at a memory in which nothing is.
-pub fn on_nothing<T>(work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
-    let open = rusqlite::Connection::open_in_memory().map_err(Trouble::Database)?;
-    open.execute_batch(ftl_memory::schema::CREATE).map_err(Trouble::Database)?;
+pub fn on_nothing<T>(work: impl Fn(&Lessons<'_>) -> Result<T, Error>) -> Result<T, RecordError> {
+    let open = rusqlite::Connection::open_in_memory().map_err(Error::Database)?;
+    open.execute_batch(ftl_memory::schema::CREATE).map_err(Error::Database)?;
     Ok(work(&Lessons::new(&open, &built_in()?))?)
 }
 
@@ -71,28 +71,29 @@ impl Records {
         self.place().state().join(FILE)
     }
 
-    fn embedder(&self) -> Result<&Chosen, RecordError> {
+    fn embedder(&self) -> Result<&ChosenEmbedder, RecordError> {
         if let Some(chosen) = self.embedder.get() {
             return Ok(chosen);
         }
-        let chosen = Chosen::of(&self.options.embedder)?;
+        let chosen = ChosenEmbedder::of(&self.options.embedder)?;
         Ok(self.embedder.get_or_init(|| chosen))
     }
 
     /// Makes the vectors of all lessons again if another embedder made them; how many. `progress` is told
     /// how many of how many are done.
     pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, RecordError> {
-        let known = self.asked(|lessons| Ok(lessons.embedded_by()?.is_none() || lessons.has_meaning()?))?;
+        let known =
+            self.ask_lessons(|lessons| Ok(lessons.embedded_by()?.is_none() || lessons.has_meaning()?))?;
         if known { Ok(0) } else { self.changed(|lessons| lessons.embed_again(progress)) }
     }
 
     /// Looks at the lessons.
-    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
+    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Error>) -> Result<T, RecordError> {
         let embedder = match self.embedder() {
             Ok(embedder) => embedder,
             Err(error) => {
                 self.notice(format!("{error}; lessons are found by words alone"));
-                return self.asked_of(&Chosen::words()?, work);
+                return self.asked_of(&ChosenEmbedder::words()?, work);
             }
         };
         // A reader waits for nobody, and writes nothing where it is not at home.
@@ -111,24 +112,24 @@ impl Records {
         self.embedder().is_ok()
     }
 
-    fn asked<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
+    fn ask_lessons<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Error>) -> Result<T, RecordError> {
         self.asked_of(self.embedder()?, work)
     }
 
     fn asked_of<T>(
         &self,
-        embedder: &Chosen,
-        work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>,
+        embedder: &ChosenEmbedder,
+        work: impl Fn(&Lessons<'_>) -> Result<T, Error>,
     ) -> Result<T, RecordError> {
         let told = self.store().ask(|open| match work(&Lessons::new(open, embedder)) {
-            Err(Trouble::Database(error)) => Err(error),
+            Err(Error::Database(error)) => Err(error),
             told => Ok(told),
         })?;
         Ok(told?)
     }
 
     /// Changes lessons, all that the work does or nothing.
-    pub fn learn<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
+    pub fn learn<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Error>) -> Result<T, RecordError> {
         self.take_over_memory()?;
         self.embed_again(&mut |_, _| {})?;
         let done = self.changed(work)?;
@@ -140,28 +141,29 @@ impl Records {
 
     /// Whether the memory is copied after each change.
     fn is_small(&self) -> Result<bool, RecordError> {
-        let count =
-            self.asked(|lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
+        let count = self.ask_lessons(|lessons| {
+            Ok(lessons.count(StoredKind::Failure)? + lessons.count(StoredKind::Pattern)?)
+        })?;
         Ok(count <= MAX_COPIED)
     }
 
     /// Writes a copy again that was removed. That it cannot be written keeps nobody from looking.
     fn mend_memory(&self) -> Result<(), RecordError> {
-        if self.seen(FILE).is_some() && self.store().writable().is_ok() && self.is_small()? {
+        if self.last_copy(FILE).is_some() && self.store().writable().is_ok() && self.is_small()? {
             let _ = self.copy_memory();
         }
         Ok(())
     }
 
     /// Nothing is kept of what the embedder did not make a vector for.
-    fn changed<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
+    fn changed<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Error>) -> Result<T, RecordError> {
         let embedder = self.embedder()?;
         self.store().change(|open| match work(&Lessons::new(open, embedder)) {
-            Err(Trouble::Database(error)) => Err(error),
+            Err(Error::Database(error)) => Err(error),
             Err(trouble) => Ok(Err(RecordError::from(trouble))),
             Ok(done) => Ok(match embedder.trouble() {
                 None => Ok(done),
-                Some(why) => Err(RecordError::refused(
+                Some(why) => Err(RecordError::refuse(
                     format!("the embedder did not answer, nothing was learned: {why}"),
                     "try again when it does, or set memory.embedder to \"static\"",
                 )),
@@ -184,7 +186,7 @@ impl Records {
 
     /// The memory as its copy has it.
     fn exported(&self) -> Result<String, RecordError> {
-        Ok(format!("{}\n", self.asked(|lessons| lessons.export(false))?.pretty()))
+        Ok(format!("{}\n", self.ask_lessons(|lessons| lessons.export(false))?.pretty()))
     }
 
     /// Remembers what the file looks like from outside, and which copy it is.
@@ -198,7 +200,7 @@ impl Records {
     fn take_over_memory(&self) -> Result<(), RecordError> {
         let path = self.memory_file();
         let Some(found) = look(&path)? else { return self.mend_memory() };
-        let seen = self.seen(FILE).unwrap_or_default();
+        let seen = self.last_copy(FILE).unwrap_or_default();
         if seen.split_once(' ').is_some_and(|(_, known)| known == found) {
             return Ok(());
         }
@@ -209,7 +211,7 @@ impl Records {
         let bytes = read(&path)?;
         let found = digest(&bytes);
         let known = stamps(self.store().note(STAMPS, FILE)?);
-        let seen = self.seen(FILE).unwrap_or_default();
+        let seen = self.last_copy(FILE).unwrap_or_default();
         let seen = seen.split_once(' ').map(|(seen, _)| seen);
         match standing(&known, seen, &found) {
             Standing::Newest | Standing::Behind => self.memory_seen(&path, &found),
@@ -228,7 +230,7 @@ impl Records {
         let now = if known.is_empty() { String::new() } else { digest(self.exported()?.as_bytes()) };
         // What was taken over stands before what it was taken from.
         let is_base = known.iter().rev().take(2).any(|one| *one == now);
-        let mode = if is_base { Mode::Replace } else { Mode::Add };
+        let mode = if is_base { ImportMode::Replace } else { ImportMode::Add };
         let imported = self.changed(|lessons| lessons.import(text, mode)).map_err(|error| match error {
             RecordError::Refused { message, .. } => malformed(path, &message),
             error => error,
@@ -261,28 +263,34 @@ impl Records {
     /// Counts for every lesson that a complete workspace was given whether it was used.
     pub fn credit(&self, brief: &Workspace) -> Result<(), RecordError> {
         let Some(prior) = &brief.prior_knowledge else { return Ok(()) };
-        let failures =
-            prior.failures.iter().filter(|one| one.injected).map(|one| (Kind::Failure, one.name.clone()));
-        let patterns =
-            prior.patterns.iter().filter(|one| one.injected).map(|one| (Kind::Pattern, one.name.clone()));
-        let injected: Vec<(Kind, String)> = failures.chain(patterns).collect();
+        let failures = prior
+            .failures
+            .iter()
+            .filter(|one| one.injected)
+            .map(|one| (StoredKind::Failure, one.name.clone()));
+        let patterns = prior
+            .patterns
+            .iter()
+            .filter(|one| one.injected)
+            .map(|one| (StoredKind::Pattern, one.name.clone()));
+        let injected: Vec<(StoredKind, String)> = failures.chain(patterns).collect();
         if injected.is_empty() {
             return Ok(());
         }
         let used = brief.utilized.iter().flatten().map(|one| {
             let kind = match one.kind {
-                LessonKind::Failure => Kind::Failure,
-                LessonKind::Pattern => Kind::Pattern,
+                LessonKind::Failure => StoredKind::Failure,
+                LessonKind::Pattern => StoredKind::Pattern,
             };
             (kind, one.name.clone())
         });
-        let used: Vec<(Kind, String)> = used.collect();
+        let used: Vec<(StoredKind, String)> = used.collect();
         self.learn(|lessons| lessons.feedback_of(&injected, &used))?;
         Ok(())
     }
 
     /// Counts that lessons were given out, all at once.
-    pub(super) fn given_out(&self, all: &[ftl_memory::recall::Given]) -> Result<(), RecordError> {
+    pub(super) fn given_out(&self, all: &[ftl_memory::recall::ContextLessons]) -> Result<(), RecordError> {
         if all.iter().all(|given| given.entries().next().is_none()) {
             return Ok(());
         }
@@ -304,15 +312,15 @@ impl Records {
         let now = now();
         let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
         let helpful = rows.iter().map(|row| &row.lesson).filter(|lesson| lesson.has_remedy());
-        Ok(helpful.map(told).collect())
+        Ok(helpful.map(render_lesson).collect())
     }
 
     /// What is known that fits each of some objectives, for briefs.
     pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, RecordError> {
-        let asked = |objective: &String| ftl_memory::recall::Asked {
+        let asked = |objective: &String| ftl_memory::recall::ContextRequest {
             objective: Some(objective.clone()),
             inject: true,
-            ..ftl_memory::recall::Asked::default()
+            ..ftl_memory::recall::ContextRequest::default()
         };
         let (asked, now) = (objectives.iter().map(asked).collect::<Vec<_>>(), now());
         let given = self.look_up(|lessons| lessons.contexts(&asked, &now))?;
@@ -321,7 +329,7 @@ impl Records {
 }
 
 /// What a builder's brief asks memory with: the objective, the task's name and its files.
-pub fn asks_with(plan: &Plan, task: &Task) -> String {
+pub fn asks_with(plan: &CampaignPlan, task: &PlanTask) -> String {
     [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")].join(" ")
 }
 
@@ -329,13 +337,13 @@ pub fn asks_with(plan: &Plan, task: &Task) -> String {
 const MAX_TOLD: usize = 5;
 
 /// One lesson in a line: what happens, and what helps.
-fn told(lesson: &ftl_memory::Lesson) -> String {
+fn render_lesson(lesson: &ftl_memory::Lesson) -> String {
     format!("{} `{}`: {} → {}", lesson.kind().word(), lesson.name(), lesson.trigger(), lesson.remedy())
 }
 
 /// What was given, as a brief has it. A failure that nobody knows a remedy for is not told: it takes room and helps
 /// nobody.
-fn recalled(mut given: ftl_memory::recall::Given) -> super::briefs::Recalled {
+fn recalled(mut given: ftl_memory::recall::ContextLessons) -> super::briefs::Recalled {
     given.failures.retain(|entry| entry.lesson.has_remedy());
     let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;
     let failures = given.failures.iter().map(|entry| KnownFailure {

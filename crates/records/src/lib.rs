@@ -11,15 +11,16 @@ pub mod briefs;
 pub mod build_budget;
 pub mod campaign;
 pub mod campaign_state;
+mod chunked_note;
+pub mod current;
 pub mod decision;
+pub mod deferred_copy;
 pub mod embedder;
 pub mod events;
 pub mod exploration;
 pub mod explore;
 pub mod explored;
 pub mod extract;
-pub mod front;
-pub mod lag;
 pub mod lessons;
 pub mod logfile;
 pub mod observe;
@@ -30,7 +31,6 @@ pub mod projected;
 pub mod projection;
 mod raw;
 pub mod scope;
-mod sheet;
 #[cfg(test)]
 mod tests;
 pub mod views;
@@ -40,13 +40,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::embedder::{Chosen, EmbedderChoice};
+use crate::embedder::{ChosenEmbedder, EmbedderChoice};
 use crate::plan_file::PlanErrors;
-use crate::workspace::Refusal;
+use crate::workspace::WorkspaceRefusal;
 use ftl_code::commands::Commands;
-use ftl_core::machine::Cause;
+use ftl_core::machine::MachineCause;
 use ftl_core::run::{Failure, FailureKind};
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_store::{SqliteStore, StoreError, machine};
 
 /// What the settings say about records.
@@ -60,24 +60,24 @@ pub struct RecordOptions {
 
 /// The records of one repository.
 pub struct Records {
-    place: Place,
+    place: StateFolder,
     store: Arc<SqliteStore>,
     options: RecordOptions,
-    embedder: Arc<OnceLock<Chosen>>,
+    embedder: Arc<OnceLock<ChosenEmbedder>>,
     notices: Arc<Mutex<Vec<String>>>,
-    lag: lag::Lag,
+    lag: deferred_copy::Lag,
     view: scope::View,
 }
 
 impl Records {
     /// The records that a store keeps.
-    pub fn new(place: Place, store: Arc<SqliteStore>) -> Records {
+    pub fn new(place: StateFolder, store: Arc<SqliteStore>) -> Records {
         Records::with(place, store, RecordOptions::default())
     }
 
     /// The same with settings: they say which embedder makes the vectors of lessons.
-    pub fn with(place: Place, store: Arc<SqliteStore>, options: RecordOptions) -> Records {
-        let (embedder, notices, lag) = (Arc::default(), Arc::default(), lag::Lag::default());
+    pub fn with(place: StateFolder, store: Arc<SqliteStore>, options: RecordOptions) -> Records {
+        let (embedder, notices, lag) = (Arc::default(), Arc::default(), deferred_copy::Lag::default());
         Records { place, store, options, embedder, notices, lag, view: scope::View::default() }
     }
 
@@ -87,7 +87,7 @@ impl Records {
     }
 
     /// The repository and its folder `.ftl`.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StateFolder {
         &self.place
     }
 
@@ -148,7 +148,7 @@ impl From<RecordError> for Failure {
             RecordError::Refused { .. } | RecordError::Plan(_) | RecordError::Malformed { .. } => {
                 (FailureKind::Failed, None)
             }
-            RecordError::Disk { message, .. } => (FailureKind::CouldNotRun, Cause::of_words(message)),
+            RecordError::Disk { message, .. } => (FailureKind::CouldNotRun, MachineCause::of_words(message)),
             RecordError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
         };
         machine::judged(cause, kind, error.to_string())
@@ -157,7 +157,7 @@ impl From<RecordError> for Failure {
 
 impl RecordError {
     /// A refusal with a hint; nothing has changed.
-    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> RecordError {
+    pub fn refuse(message: impl Into<String>, hint: impl Into<String>) -> RecordError {
         RecordError::Refused { message: message.into(), hint: hint.into() }
     }
 
@@ -201,8 +201,8 @@ impl From<StoreError> for RecordError {
     }
 }
 
-impl From<Refusal> for RecordError {
-    fn from(refusal: Refusal) -> RecordError {
+impl From<WorkspaceRefusal> for RecordError {
+    fn from(refusal: WorkspaceRefusal) -> RecordError {
         RecordError::Refused { message: refusal.message, hint: refusal.hint }
     }
 }

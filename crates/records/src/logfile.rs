@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::{RecordError, Records};
 use ftl_folder::clock;
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// How large the file may become.
 pub const MAX_LOG_BYTES: u64 = 1_000_000;
@@ -34,7 +34,7 @@ impl Records {
         if folder::metadata(&path).is_ok_and(|found| found.len() + line.len() as u64 > MAX_LOG_BYTES) {
             self.turn_over().map_err(on_disk)?;
         }
-        let mut file = folder::open_as(&path, Use::Append, 0o666).map_err(on_disk)?;
+        let mut file = folder::open_as(&path, OpenMode::Append, 0o666).map_err(on_disk)?;
         file.write_all(line.as_bytes()).map_err(on_disk)
     }
 
@@ -56,7 +56,7 @@ impl Records {
     pub fn log_tail(&self, lines: usize) -> Result<Vec<String>, RecordError> {
         let path = self.log_file();
         let read = || -> io::Result<String> {
-            let mut file = folder::open(&path, Use::Read)?;
+            let mut file = folder::open(&path, OpenMode::Read)?;
             let end = file.seek(SeekFrom::End(0))?;
             file.seek(SeekFrom::Start(end.saturating_sub(MAX_TAIL_BYTES)))?;
             let mut bytes = Vec::new();

@@ -8,18 +8,18 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ftl_memory::Kind;
-use ftl_memory::learn::Outcome;
+use ftl_memory::StoredKind;
+use ftl_memory::learn::LearnOutcome;
 
 use super::briefs::Found;
 use super::lessons::now;
 use super::{RecordError, Records};
 use crate::extract;
-use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
-use crate::workspace::{FileName, Status, Workspace};
+use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, ScoreContext, Verification};
+use crate::workspace::{FileName, Workspace, WorkspaceStatus};
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_core::machine::Cause;
-use ftl_process::{Cut, Ended, How};
+use ftl_core::machine::MachineCause;
+use ftl_process::{Cut, How, ProcessExit};
 
 /// How many verify commands run at the same time.
 const MAX_PARALLEL: usize = 4;
@@ -32,7 +32,7 @@ const MAX_EXPERIENCE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A blocked workspace that was looked at again.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct ReverifiedWorkspace {
     /// The name of its file without the ending, as the FTL plugin names it.
     pub workspace: String,
     /// The result of running its verify command again.
@@ -41,7 +41,7 @@ pub struct Verified {
     pub output: String,
 }
 
-impl Verified {
+impl ReverifiedWorkspace {
     /// `{workspace, status, reason, output}`.
     pub fn to_json(&self) -> Json {
         let mut json = self.row();
@@ -61,14 +61,18 @@ impl Verified {
 /// How blocks are verified.
 pub struct Verifier<'a> {
     /// Runs a command: how it ended, or why it could not be run.
-    pub runs: &'a (dyn Fn(&str) -> Result<Ended, String> + Sync),
+    pub runs: &'a (dyn Fn(&str) -> Result<ProcessExit, String> + Sync),
 }
 
 impl Records {
     /// Verifies the blocked workspaces of a folder, in the order of their names.
-    pub fn verify_blocks(&self, folder: &Path, by: &Verifier<'_>) -> Result<Vec<Verified>, RecordError> {
+    pub fn verify_blocks(
+        &self,
+        folder: &Path,
+        by: &Verifier<'_>,
+    ) -> Result<Vec<ReverifiedWorkspace>, RecordError> {
         let mut found = self.workspaces_in(folder)?;
-        found.retain(|(name, _)| name.status() == Status::Blocked);
+        found.retain(|(name, _)| name.status() == WorkspaceStatus::Blocked);
         Ok(verify(&found, by))
     }
 
@@ -77,20 +81,21 @@ impl Records {
         Ok(self
             .workspaces_in(&self.workspace_folder())?
             .iter()
-            .any(|(name, _)| name.status() == Status::Blocked))
+            .any(|(name, _)| name.status() == WorkspaceStatus::Blocked))
     }
 
     /// Learns from the workspaces of a folder; blocks are verified first if somebody can.
     pub fn analyze(&self, folder: &Path, by: Option<&Verifier<'_>>) -> Result<Json, RecordError> {
         let found = self.workspaces_in(folder)?;
-        let of = |status: Status| -> Vec<Found> {
+        let of = |status: WorkspaceStatus| -> Vec<Found> {
             found.iter().filter(|(name, _)| name.status() == status).cloned().collect()
         };
-        let (complete, blocked, active) = (of(Status::Complete), of(Status::Blocked), of(Status::Active));
+        let (complete, blocked, active) =
+            (of(WorkspaceStatus::Complete), of(WorkspaceStatus::Blocked), of(WorkspaceStatus::Active));
         let verified = by.map(|by| verify(&blocked, by));
         let teaches = |at: usize| {
             verified.as_ref().is_none_or(|all| {
-                all.get(at).is_some_and(|one: &Verified| one.verification.standing.is_learned())
+                all.get(at).is_some_and(|one: &ReverifiedWorkspace| one.verification.standing.is_learned())
             })
         };
         let output = |at: usize| verified.as_ref().and_then(|all| Some(all.get(at)?.output.as_str()));
@@ -105,7 +110,7 @@ impl Records {
             ("blocked", Json::from(blocked.len())),
             ("active", Json::from(active.len())),
         ]);
-        let rows = verified.unwrap_or_default().iter().map(Verified::row).collect();
+        let rows = verified.unwrap_or_default().iter().map(ReverifiedWorkspace::row).collect();
         Ok(Json::object([
             ("workspaces", counts),
             ("verified", Json::Array(rows)),
@@ -128,7 +133,7 @@ impl Records {
             .map(|one| {
                 let was_blocked = observe::was_blocked(&one.0, one.1.campaign.as_deref(), &before);
                 let likeness = self.likeness(&one.1)?;
-                Ok((one, observe::score(&one.1, Seen { was_blocked, likeness, tools_used: None })))
+                Ok((one, observe::score(&one.1, ScoreContext { was_blocked, likeness, tools_used: None })))
             })
             .collect()
     }
@@ -147,12 +152,12 @@ impl Records {
         let blocked: Vec<(FileName, Option<String>)> = self
             .workspaces_in(folder)?
             .into_iter()
-            .filter(|(name, _)| name.status() == Status::Blocked)
+            .filter(|(name, _)| name.status() == WorkspaceStatus::Blocked)
             .map(|(name, one)| (name, one.campaign))
             .collect();
         let was_blocked =
             name.is_some_and(|name| observe::was_blocked(&name, workspace.campaign.as_deref(), &blocked));
-        let seen = Seen { was_blocked, likeness: self.likeness(&workspace)?, tools_used: None };
+        let seen = ScoreContext { was_blocked, likeness: self.likeness(&workspace)?, tools_used: None };
         Ok(observe::score(&workspace, seen).to_json(&workspace, &path.display().to_string()))
     }
 
@@ -167,23 +172,23 @@ impl Records {
             let mut learned = Learned::default();
             let (mut new_failures, mut new_patterns) = (Vec::new(), Vec::new());
             for (found, json) in failures {
-                let told = lessons.learn(Kind::Failure, json.clone(), &now)?;
+                let told = lessons.learn(StoredKind::Failure, json.clone(), &now)?;
                 learned.failures.push(row(&told.name, told.outcome.word(), []));
-                if told.outcome == Outcome::Added {
+                if told.outcome == LearnOutcome::Added {
                     let (file, campaign) = (found.0.clone(), found.1.campaign.clone());
                     new_failures.push(NewFailure { name: told.name, file, campaign });
                 }
             }
             for json in &experience {
-                let told = lessons.learn(Kind::Failure, json.clone(), &now)?;
+                let told = lessons.learn(StoredKind::Failure, json.clone(), &now)?;
                 learned.failures.push(row(&told.name, told.outcome.word(), []));
             }
             for (found, score) in scored {
                 let Some(pattern) = observe::pattern(&found.1, score) else { continue };
-                let told = lessons.learn(Kind::Pattern, pattern.to_json(), &now)?;
+                let told = lessons.learn(StoredKind::Pattern, pattern.to_json(), &now)?;
                 let more = [("score", Json::from(score.total)), ("breakdown", score.breakdown_json())];
                 learned.patterns.push(row(&told.name, told.outcome.word(), more));
-                if told.outcome == Outcome::Added {
+                if told.outcome == LearnOutcome::Added {
                     let (file, campaign) = (found.0.clone(), found.1.campaign.clone());
                     let recovered = score.has("blocked_then_fixed");
                     new_patterns.push(NewPattern { name: told.name, file, campaign, recovered });
@@ -195,7 +200,7 @@ impl Records {
                     usize::from(lessons.relate_cross(failure, pattern, "solves")?.word() == "added");
             }
             for (left, right) in &links.co_occurs {
-                let told = lessons.relate(Kind::Failure, left, right, "co_occurs")?;
+                let told = lessons.relate(StoredKind::Failure, left, right, "co_occurs")?;
                 learned.links += usize::from(told.word() == "added");
             }
             Ok(learned)
@@ -208,10 +213,11 @@ impl Records {
         let file = cache.join("experience.json");
         let text = ftl_folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
         let found = extract::objects(&text).iter().filter_map(observe::experience).collect::<Vec<_>>();
-        let is_of_work =
-            |trigger: &str| Cause::of_report(trigger).is_none() && !observe::is_harness_reason(trigger);
+        let is_of_work = |trigger: &str| {
+            MachineCause::of_report(trigger).is_none() && !observe::is_harness_reason(trigger)
+        };
         let found = found.iter().filter(|one| is_of_work(&one.trigger));
-        found.map(observe::Failure::to_json).collect()
+        found.map(observe::FailureLesson::to_json).collect()
     }
 }
 
@@ -232,9 +238,9 @@ fn row<const N: usize>(name: &str, result: String, more: [(&str, Json); N]) -> J
 }
 
 /// Runs the commands of blocked workspaces, a few at a time; in the order in which they came.
-fn verify(blocked: &[Found], by: &Verifier<'_>) -> Vec<Verified> {
+fn verify(blocked: &[Found], by: &Verifier<'_>) -> Vec<ReverifiedWorkspace> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Verified)>> = Mutex::default();
+    let done: Mutex<Vec<(usize, ReverifiedWorkspace)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..MAX_PARALLEL.min(blocked.len()) {
             scope.spawn(|| {
@@ -253,9 +259,9 @@ fn verify(blocked: &[Found], by: &Verifier<'_>) -> Vec<Verified> {
     done.into_iter().map(|(_, one)| one).collect()
 }
 
-fn verify_one((name, workspace): &Found, by: &Verifier<'_>) -> Verified {
+fn verify_one((name, workspace): &Found, by: &Verifier<'_>) -> ReverifiedWorkspace {
     let (rerun, output) = rerun(&workspace.verify, by);
-    Verified { workspace: name.stem(), verification: observe::judge(&rerun), output }
+    ReverifiedWorkspace { workspace: name.stem(), verification: observe::judge(&rerun), output }
 }
 
 fn rerun(command: &str, by: &Verifier<'_>) -> (Rerun, String) {

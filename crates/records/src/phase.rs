@@ -11,14 +11,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::plan::Status;
+use ftl_core::plan::TaskStatus;
 use ftl_core::program::Program;
 use ftl_core::run::{Fact, ROOT};
 use ftl_language::library::{Library, built_in_sources};
 
-use super::projected::{Form, Projected};
+use super::projected::{NoteForm, Projected};
 use super::projection::json_text;
-use super::scope::Scope;
+use super::scope::RecordScope;
 use super::{RecordError, Records};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::clock;
@@ -83,14 +83,14 @@ pub fn check_transition(from: &str, to: &str) -> Result<String, String> {
     Err(format!("Invalid transition: {from} \u{2192} {to} (from {from} it goes to {})", all.join(", ")))
 }
 
-fn projected(scope: Scope) -> Projected {
+fn projected(scope: RecordScope) -> Projected {
     Projected {
         kind: scope.kind("phase"),
         scope: Some(scope),
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("phase_state.json"),
         check: |text| json_text(text, check),
-        form: Form::Json,
+        form: NoteForm::Json,
     }
 }
 
@@ -139,7 +139,7 @@ impl Records {
     pub fn move_phase(&self, to: &str, force: bool, now: &str) -> Result<Json, RecordError> {
         if !PHASES.contains(&to) {
             let message = format!("Unknown phase: {to}");
-            return Err(RecordError::refused(message, format!("a phase is one of {}", PHASES.join(", "))));
+            return Err(RecordError::refuse(message, format!("a phase is one of {}", PHASES.join(", "))));
         }
         self.begin_plain()?;
         let shown = self.shown_phase()?;
@@ -158,14 +158,14 @@ impl Records {
             } else {
                 let message = format!("Invalid transition: {from} \u{2192} {to}");
                 let next = next_phases(&from).join(", ");
-                return Err(RecordError::refused(message, format!("from {from} it goes to {next}")));
+                return Err(RecordError::refuse(message, format!("from {from} it goes to {next}")));
             }
             Ok((Some(state.clone()), state))
         })
     }
 
     /// The phase as the journal of a run tells it; the beginning where it is no run's.
-    fn phase_of_run(&self, scope: &Scope) -> Result<Json, RecordError> {
+    fn phase_of_run(&self, scope: &RecordScope) -> Result<Json, RecordError> {
         let mut state = fresh();
         let Some(run) = Records::run_of(scope) else { return Ok(state) };
         let unreadable = |error: JournalError| StoreError::Corrupt(error.to_string());
@@ -182,8 +182,10 @@ impl Records {
     /// The phase that the campaign itself shows.
     fn shown_phase(&self) -> Result<&'static str, RecordError> {
         let Some(campaign) = self.campaign()? else { return Ok("none") };
-        let open =
-            campaign.tasks().iter().any(|one| matches!(one.status, Status::Pending | Status::InProgress));
+        let open = campaign
+            .tasks()
+            .iter()
+            .any(|one| matches!(one.status, TaskStatus::Pending | TaskStatus::InProgress));
         Ok(match () {
             () if !campaign.is_active() => "complete",
             () if campaign.tasks().is_empty() => "plan",

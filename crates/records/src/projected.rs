@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scope::Scope;
+use super::scope::RecordScope;
 
 /// A note that has a copy.
 #[derive(Clone, Debug)]
@@ -14,11 +14,11 @@ pub struct Projected {
     /// The file, from the folder of its scope; from `.ftl/` where it belongs to no campaign.
     pub file: Cow<'static, str>,
     /// Whose it is; nothing where it belongs to no campaign.
-    pub scope: Option<Scope>,
+    pub scope: Option<RecordScope>,
     /// Whether a text can be taken over, and as which; what is wrong with it if not.
     pub check: fn(&str) -> Result<String, String>,
     /// How the note is kept.
-    pub form: Form,
+    pub form: NoteForm,
 }
 
 impl Projected {
@@ -30,7 +30,7 @@ impl Projected {
 
 /// How a note is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum NoteForm {
     /// As the copy is, to the byte.
     Text,
     /// As JSON without white space; the copy is laid out for people.

@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::projected::{Form, Projected};
-use super::sheet::{self, Sheet, stow};
+use super::chunked_note::{self, Sheet, stow};
+use super::projected::{NoteForm, Projected};
 use super::{RecordError, Records};
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_folder::place::{Beside, mark};
-use ftl_folder::{self as folder, Use};
-use ftl_process::gate::{Gate, Inside};
-use ftl_process::holder::{self, Locked, Locking, Wait};
-use ftl_store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
+use ftl_folder::state_folder::{Beside, mark};
+use ftl_folder::{self as folder, OpenMode};
+use ftl_process::holder::{self, LockWait, Locked, Locking};
+use ftl_process::lock_gate::{GatePass, LockGate};
+use ftl_store::{ContentDigest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
 
 /// The kind of the notes that remember digests.
 pub(super) const STAMPS: &str = "projected";
@@ -82,7 +82,7 @@ pub(super) fn standing(known: &[String], seen: Option<&str>, found: &str) -> Sta
 }
 
 pub(super) fn digest(bytes: &[u8]) -> String {
-    Digest::of(bytes).to_string()
+    ContentDigest::of(bytes).to_string()
 }
 
 /// A check of a text that must be JSON and pass a check of its own.
@@ -115,7 +115,7 @@ impl Records {
     /// The text of a note, after a change by hand was taken over.
     pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, RecordError> {
         self.look_over(what)?;
-        Ok(sheet::fetch_now(&*self.store, what)?)
+        Ok(chunked_note::fetch_now(&*self.store, what)?)
     }
 
     /// The value of a note, after a change by hand was taken over.
@@ -135,7 +135,7 @@ impl Records {
         let mut told: Option<Result<T, RecordError>> = None;
         let mut kept: Option<Copied> = None;
         let amended = self.store.amend(&mut |notes| {
-            let body = sheet::fetch(notes, what)?;
+            let body = chunked_note::fetch(notes, what)?;
             let is_large = body.as_ref().is_some_and(|body| body.len() > LARGE_BYTES);
             let before = body.map(|body| parsed(&body)).transpose()?;
             match edit(before, notes) {
@@ -257,7 +257,7 @@ impl Records {
             let parts = all.chunks(share);
             let writers: Vec<_> =
                 parts.map(|part| scope.spawn(|| part.iter().try_for_each(|what| self.copy(what)))).collect();
-            let stopped = || RecordError::refused("a copy was not written", "run `ftl doctor`");
+            let stopped = || RecordError::refuse("a copy was not written", "run `ftl doctor`");
             writers.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err(stopped())))
         })
     }
@@ -281,21 +281,21 @@ impl Records {
     /// The text that a copy is to have, and its digest, which the store knows.
     fn laid_out(&self, what: &Projected) -> Result<(Option<String>, String), RecordError> {
         match what.form {
-            Form::Text => {
+            NoteForm::Text => {
                 let body = self.store.note(&what.kind, &what.key)?;
                 Ok(with_digest(body))
             }
-            Form::Json => {
+            NoteForm::Json => {
                 let body = self.store.note(&what.kind, &what.key)?;
                 Ok(with_digest(body.map(|body| parsed(&body)).transpose()?.as_ref().map(written)))
             }
-            Form::Rows(_) if !self.is_pending(what)? => {
+            NoteForm::Rows(_) if !self.is_pending(what)? => {
                 let found = with_digest(sheet_text(Sheet::now(&*self.store, what)?, what)?);
                 // Somebody may have changed it in this very moment, and let its copy lag.
                 let is_known = stamps(self.store.note(STAMPS, &what.copy_name())?).contains(&found.1);
                 if is_known { Ok(found) } else { self.stamp_lagging(what) }
             }
-            Form::Rows(_) => self.stamp_lagging(what),
+            NoteForm::Rows(_) => self.stamp_lagging(what),
         }
     }
 
@@ -360,7 +360,7 @@ impl Records {
     fn settle(&self, what: &Projected, standing: Standing) -> Result<(), RecordError> {
         match standing {
             Standing::Newest => Ok(()),
-            Standing::Behind if matches!(what.form, Form::Rows(_)) && self.lag.is_allowed() => {
+            Standing::Behind if matches!(what.form, NoteForm::Rows(_)) && self.lag.is_allowed() => {
                 self.lag.begin();
                 Ok(())
             }
@@ -420,7 +420,10 @@ impl Records {
         let bytes = read(&self.file(what))?;
         let found = bytes.as_deref().map_or_else(|| GONE.to_owned(), digest);
         let known = stamps(self.store.note(STAMPS, &what.copy_name())?);
-        Ok((standing(&known, self.seen(&what.copy_name()).as_deref(), &found), bytes.unwrap_or_default()))
+        Ok((
+            standing(&known, self.last_copy(&what.copy_name()).as_deref(), &found),
+            bytes.unwrap_or_default(),
+        ))
     }
 
     /// Takes over a copy that another program wrote. It is looked at again while nobody writes copies:
@@ -458,7 +461,7 @@ impl Records {
     }
 
     /// Which copy was last written or taken over; unknown after a power cut.
-    pub(super) fn seen(&self, file: &str) -> Option<String> {
+    pub(super) fn last_copy(&self, file: &str) -> Option<String> {
         self.seen_and_mark(file).0
     }
 
@@ -493,11 +496,11 @@ impl Records {
     }
 
     /// Only one process writes copies at a time. Files that were on their way to another place are there afterwards.
-    pub(super) fn hold(&self) -> io::Result<(Locked, Inside)> {
+    pub(super) fn hold(&self) -> io::Result<(Locked, GatePass)> {
         let path = self.place.store().join("paper.lock");
-        let inside = Gate::of(&path).enter(MAX_COPY_WAIT).ok_or(io::ErrorKind::TimedOut)?;
-        let file = folder::open_as(&path, Use::Update, 0o644)?;
-        let wait = || Wait::new("the lock of the files in .ftl", vec![path], MAX_COPY_WAIT);
+        let inside = LockGate::of(&path).enter(MAX_COPY_WAIT).ok_or(io::ErrorKind::TimedOut)?;
+        let file = folder::open_as(&path, OpenMode::Update, 0o644)?;
+        let wait = || LockWait::new("the lock of the files in .ftl", vec![path], MAX_COPY_WAIT);
         let held = holder::lock(file, Locking::Alone, wait)?;
         self.finish_move()?;
         Ok((held, inside))
@@ -521,7 +524,7 @@ impl Records {
     /// Whether somebody writes copies or the store now: a copy is written with both locks in hand.
     fn is_held(&self) -> bool {
         let is_locked = |name: &str| {
-            let file = folder::open(&self.place.store().join(name), Use::Read);
+            let file = folder::open(&self.place.store().join(name), OpenMode::Read);
             file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
         };
         ["paper.lock", "write.lock", "turn.lock"].into_iter().any(is_locked)
@@ -552,7 +555,7 @@ fn joined(writing: JoinHandle<io::Result<Beside>>) -> io::Result<Beside> {
 pub(super) type Items = BTreeMap<usize, String>;
 
 fn undone<T>() -> Result<T, RecordError> {
-    Err(RecordError::refused("nothing was done", "try again"))
+    Err(RecordError::refuse("nothing was done", "try again"))
 }
 
 /// Keeps a large value as a note, while its copy is laid out and written.
@@ -630,17 +633,17 @@ fn keep_json(notes: &mut dyn Notes, what: &Projected, value: &Json) -> Result<(S
 
 /// Removes a note; its copy will be gone.
 pub(super) fn drop_text(notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
-    if sheet::drop_note(notes, what)? { stamp(notes, what, GONE) } else { Ok(()) }
+    if chunked_note::drop_note(notes, what)? { stamp(notes, what, GONE) } else { Ok(()) }
 }
 
 /// Keeps a text as a note, and the digest that its copy will have.
 pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, text: &str) -> Result<(), StoreError> {
     match what.form {
-        Form::Text => {
+        NoteForm::Text => {
             stow(notes, what, text)?;
             stamp(notes, what, &digest(text.as_bytes()))
         }
-        Form::Json | Form::Rows(_) => keep_json(notes, what, &parsed(text)?).map(drop),
+        NoteForm::Json | NoteForm::Rows(_) => keep_json(notes, what, &parsed(text)?).map(drop),
     }
 }
 

@@ -25,11 +25,11 @@ pub(super) const WORKSPACES: &str = "workspace";
 
 /// Whose papers they are: a run's, or those of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Scope(pub(super) Option<String>);
+pub struct RecordScope(pub(super) Option<String>);
 
-impl Scope {
-    pub(super) fn read(name: &str) -> Scope {
-        Scope((!name.is_empty() && name != COMMANDS).then(|| name.to_owned()))
+impl RecordScope {
+    pub(super) fn read(name: &str) -> RecordScope {
+        RecordScope((!name.is_empty() && name != COMMANDS).then(|| name.to_owned()))
     }
 
     /// The name of its folder, and under which it is known.
@@ -63,5 +63,5 @@ pub(super) enum View {
     /// Those of a run, once it has opened some.
     Run(RunId),
     /// Those that a person named.
-    Named(Scope),
+    Named(RecordScope),
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::chunked_note::MAX_PARTS;
 use super::projection::STAMPS;
-use super::sheet::MAX_PARTS;
 use super::*;
 use crate::plan_file::merge::CampaignTask;
 use ftl_core::json::{Json, JsonExt as _};
@@ -19,7 +19,7 @@ struct Bench {
 }
 
 fn paper(folder: &std::path::Path) -> Arc<Records> {
-    let place = Place::at(folder.to_owned());
+    let place = StateFolder::at(folder.to_owned());
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
     Arc::new(Records::new(place, store))
@@ -62,9 +62,12 @@ impl Bench {
     }
 
     /// The campaign as the store has it, as its copy is to be.
-    fn kept(&self) -> String {
-        let found =
-            self.paper.read(&super::campaign::projected(super::scope::Scope::default())).unwrap().unwrap();
+    fn kept_campaign(&self) -> String {
+        let found = self
+            .paper
+            .read(&super::campaign::projected(super::scope::RecordScope::default()))
+            .unwrap()
+            .unwrap();
         format!("{}\n", found.pretty())
     }
 
@@ -101,7 +104,7 @@ fn each_task_is_a_note_and_the_campaign_is_whole() {
     assert_eq!(bench.keys(), ["current", "current.000000", "current.000001", "current.000002"]);
     let head = bench.paper.store.note("campaign", "current").unwrap().unwrap();
     assert!(head.contains(r#""tasks":[]"#), "{head}");
-    assert_eq!(bench.copy(), bench.kept());
+    assert_eq!(bench.copy(), bench.kept_campaign());
     // A shorter list leaves nothing behind, and a new campaign nothing of the old one.
     bench.paper.add_tasks(&plan(2), NOW).unwrap();
     assert_eq!(bench.keys().len(), 3);
@@ -124,7 +127,11 @@ fn a_campaign_of_an_earlier_version_is_read_and_becomes_rows_with_its_next_chang
             })
             .unwrap();
         let bench = bench.after();
-        assert_eq!((bench.kept(), bench.copy(), bench.keys().len()), (copy.clone(), copy, 1), "{change}");
+        assert_eq!(
+            (bench.kept_campaign(), bench.copy(), bench.keys().len()),
+            (copy.clone(), copy, 1),
+            "{change}"
+        );
         match change {
             "update" => bench.paper.update_task("2", "complete", NOW).unwrap(),
             "update in a run" => bench.killed_after("0002", "complete"),
@@ -135,7 +142,7 @@ fn a_campaign_of_an_earlier_version_is_read_and_becomes_rows_with_its_next_chang
             _ => assert_eq!(bench.paper.merge_plan(&plan(4), NOW).unwrap().merged, 1),
         }
         assert!(bench.keys().len() >= 4, "{change}");
-        assert_eq!(bench.kept(), bench.copy(), "{change}");
+        assert_eq!(bench.kept_campaign(), bench.copy(), "{change}");
     }
 }
 
@@ -166,7 +173,7 @@ fn a_campaign_that_is_followed_is_the_one_that_is_kept_whatever_was_done_to_it()
     let other = bench.copy().replace("\"blocked\"", "\"pending\"");
     std::fs::write(bench.paper.place().state().join("campaign.json"), other).unwrap();
     look("somebody has edited the copy");
-    for at in 0..=super::sheet::MAX_TRAIL {
+    for at in 0..=super::chunked_note::MAX_TRAIL {
         let status = if at % 2 == 0 { "complete" } else { "pending" };
         bench.paper.update_task("1", status, NOW).unwrap();
     }
@@ -188,7 +195,7 @@ fn a_campaign_that_is_too_long_stays_in_one_note() {
     bench.killed_after("007", "complete");
     bench.paper.update_task("8", "complete", NOW).unwrap();
     assert_eq!((bench.status(6), bench.status(7)), ("complete", "complete"));
-    assert_eq!((bench.keys().len(), bench.copy()), (1, bench.kept()));
+    assert_eq!((bench.keys().len(), bench.copy()), (1, bench.kept_campaign()));
 }
 
 #[test]
@@ -208,7 +215,7 @@ fn one_task_of_three_hundred_is_changed_with_few_bytes() {
     let second = written(&|| bench.paper.update_task("152", "in_progress", NOW).unwrap());
     assert!(second < 16 * 1024, "{second}");
     drop(runs);
-    assert_eq!(bench.kept(), bench.copy());
+    assert_eq!(bench.kept_campaign(), bench.copy());
 }
 
 #[test]
@@ -238,16 +245,16 @@ fn a_copy_that_lags_is_written_by_whoever_looks_next() {
     bench.killed_after("002", "in_progress");
     let bench = bench.after();
     assert_eq!((bench.status(0), bench.status(1)), ("complete", "in_progress"));
-    assert_eq!(bench.copy(), bench.kept());
+    assert_eq!(bench.copy(), bench.kept_campaign());
     assert_eq!(bench.paper.notices(), Vec::<String>::new(), "our own copy is nobody's change");
     // Also where it is gone, and where the next one changes something else.
     bench.killed_after("002", "complete");
     fs::remove_file(bench.file()).unwrap();
     bench.paper.update_task("003", "blocked", NOW).unwrap();
-    assert_eq!((bench.status(1), bench.copy()), ("complete", bench.kept()));
+    assert_eq!((bench.status(1), bench.copy()), ("complete", bench.kept_campaign()));
     bench.killed_after("003", "pending");
     bench.paper.complete_campaign(None, &[], NOW).unwrap();
-    assert_eq!((bench.copy(), bench.paper.notices()), (bench.kept(), Vec::new()));
+    assert_eq!((bench.copy(), bench.paper.notices()), (bench.kept_campaign(), Vec::new()));
 }
 
 #[test]
@@ -264,7 +271,7 @@ fn a_change_by_hand_of_a_copy_that_lags_is_taken_over_or_refused() {
     assert_eq!(bench.paper.campaign().unwrap().unwrap().tasks()[2].task.slug, "third");
     assert!(bench.paper.notices()[0].contains("campaign.json was changed by hand and is taken over"));
     drop(runs);
-    assert_eq!((bench.status(1), bench.copy()), ("complete", bench.kept()));
+    assert_eq!((bench.status(1), bench.copy()), ("complete", bench.kept_campaign()));
 
     bench.killed_after("003", "complete");
     let before = bench.paper.store.notes("campaign").unwrap();
@@ -284,7 +291,7 @@ fn a_change_by_hand_of_a_copy_that_lags_is_taken_over_or_refused() {
     bench.paper.catch_up_campaign();
     assert_eq!((bench.copy().as_str(), bench.paper.store.notes("campaign").unwrap()), ("{\"half\":", before));
     fs::remove_file(bench.file()).unwrap();
-    assert_eq!((bench.status(2), bench.copy()), ("complete", bench.kept()));
+    assert_eq!((bench.status(2), bench.copy()), ("complete", bench.kept_campaign()));
 }
 
 #[test]
@@ -304,7 +311,7 @@ fn while_a_run_is_driven_the_copy_comes_soon_and_at_the_latest_when_it_rests() {
     drop(second);
     assert!(!bench.paper.lag.is_allowed());
     assert!(bench.copy().contains("\"in_progress\""));
-    assert_eq!(bench.copy(), bench.kept());
+    assert_eq!(bench.copy(), bench.kept_campaign());
 }
 
 #[test]
@@ -319,12 +326,12 @@ fn what_the_original_left_becomes_rows_too() {
         fs::write(bench.file(), &text).unwrap();
         let json = Json::parse(&text).unwrap();
         assert_eq!(
-            bench.paper.read(&super::campaign::projected(super::scope::Scope::default())).unwrap(),
+            bench.paper.read(&super::campaign::projected(super::scope::RecordScope::default())).unwrap(),
             Some(json),
             "{tasks}"
         );
         assert_eq!(bench.copy(), text, "it stays as it is until something changes");
     }
     bench.paper.update_task("1", "complete", NOW).unwrap();
-    assert_eq!((bench.keys().len(), bench.copy()), (3, bench.kept()));
+    assert_eq!((bench.keys().len(), bench.copy()), (3, bench.kept_campaign()));
 }

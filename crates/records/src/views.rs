@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::plan::{Cascade, CascadeState, Status};
+use ftl_core::plan::{Cascade, CascadeState, TaskStatus};
 
 use super::campaign_state::Campaign;
 use super::{RecordError, Records};
-use crate::workspace::Status as WorkspaceStatus;
+use crate::workspace::WorkspaceStatus;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How much of what was delivered a planner sees.
@@ -52,7 +52,7 @@ pub fn cascade(cascade: &Cascade) -> Json {
 }
 
 impl Campaign {
-    fn count(&self, status: Status) -> usize {
+    fn count(&self, status: TaskStatus) -> usize {
         self.tasks().iter().filter(|one| one.status == status).count()
     }
 
@@ -65,10 +65,12 @@ impl Campaign {
             ("framework", field("framework")),
             ("total", Json::from(self.tasks().len())),
         ]);
-        for status in [Status::Complete, Status::Blocked, Status::Pending, Status::InProgress] {
+        for status in [TaskStatus::Complete, TaskStatus::Blocked, TaskStatus::Pending, TaskStatus::InProgress]
+        {
             json.put(status.as_str(), self.count(status));
         }
-        for status in [Status::Complete, Status::Blocked, Status::Pending, Status::InProgress] {
+        for status in [TaskStatus::Complete, TaskStatus::Blocked, TaskStatus::Pending, TaskStatus::InProgress]
+        {
             json.put(&format!("{}_count", status.as_str()), self.count(status));
         }
         json.put("blocked_tasks", Json::Array(self.blocked_tasks(evidence)));
@@ -80,17 +82,19 @@ impl Campaign {
 
     /// What a planner is told when it plans the rest again.
     pub fn replan_input(&self, evidence: &Evidence) -> Json {
-        let of = |status: Status| self.tasks().iter().filter(move |one| one.status == status);
-        let done = of(Status::Complete).map(|one| {
+        let of = |status: TaskStatus| self.tasks().iter().filter(move |one| one.status == status);
+        let done = of(TaskStatus::Complete).map(|one| {
             let said = evidence.get(&one.task.seq).map_or("", String::as_str);
             Json::object([
                 ("seq", Json::from(one.task.seq.as_str())),
                 ("slug", Json::from(one.task.slug.as_str())),
-                ("delivered", Json::from(cut(said, MAX_DELIVERED_CHARS))),
+                ("delivered", Json::from(shorten(said, MAX_DELIVERED_CHARS))),
             ])
         });
-        let open =
-            self.tasks().iter().filter(|one| matches!(one.status, Status::Pending | Status::InProgress));
+        let open = self
+            .tasks()
+            .iter()
+            .filter(|one| matches!(one.status, TaskStatus::Pending | TaskStatus::InProgress));
         let rest = open.map(|one| {
             Json::object([
                 ("seq", Json::from(one.task.seq.as_str())),
@@ -103,9 +107,9 @@ impl Campaign {
             ("mode", Json::from("replan")),
             ("objective", Json::from(self.objective())),
             ("framework", self.field("framework").cloned().unwrap_or_default()),
-            ("completed_count", Json::from(self.count(Status::Complete))),
-            ("blocked_count", Json::from(self.count(Status::Blocked))),
-            ("pending_count", Json::from(self.count(Status::Pending))),
+            ("completed_count", Json::from(self.count(TaskStatus::Complete))),
+            ("blocked_count", Json::from(self.count(TaskStatus::Blocked))),
+            ("pending_count", Json::from(self.count(TaskStatus::Pending))),
             ("completed_tasks", Json::Array(done.collect())),
             ("blocked_tasks", Json::Array(self.blocked_tasks(evidence))),
             ("remaining_tasks", Json::Array(rest.collect())),
@@ -134,13 +138,12 @@ impl Campaign {
             ])
         });
         let reachable = self.tasks().iter().enumerate().filter(|(at, one)| {
-            matches!(one.status, Status::Pending | Status::InProgress) && !unreachable.contains(at)
+            matches!(one.status, TaskStatus::Pending | TaskStatus::InProgress) && !unreachable.contains(at)
         });
         let cuts = found.unreachable.iter().flat_map(|task| {
-            let own = task
-                .blocked_by
-                .iter()
-                .filter(|one| graph.find(one).is_some_and(|place| progress.status(place) == Status::Blocked));
+            let own = task.blocked_by.iter().filter(|one| {
+                graph.find(one).is_some_and(|place| progress.status(place) == TaskStatus::Blocked)
+            });
             own.map(|one| {
                 Json::object([
                     ("task", Json::from(task.seq.to_string())),
@@ -156,13 +159,13 @@ impl Campaign {
     }
 
     fn blocked_tasks(&self, evidence: &Evidence) -> Vec<Json> {
-        let blocked = self.tasks().iter().filter(|one| one.status == Status::Blocked);
+        let blocked = self.tasks().iter().filter(|one| one.status == TaskStatus::Blocked);
         let row = |one| {
             let one: &crate::plan_file::merge::CampaignTask = one;
             Json::object([
                 ("seq", Json::from(one.task.seq.as_str())),
                 ("slug", Json::from(one.task.slug.as_str())),
-                ("reason", Json::from(cut(&reason(evidence, one), MAX_REASON_CHARS))),
+                ("reason", Json::from(shorten(&reason(evidence, one), MAX_REASON_CHARS))),
             ])
         };
         blocked.map(row).collect()
@@ -180,7 +183,7 @@ fn reason(evidence: &Evidence, one: &crate::plan_file::merge::CampaignTask) -> S
     }
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn shorten(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 

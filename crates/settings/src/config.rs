@@ -24,7 +24,7 @@ use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
 use ftl_code::commands::Commands;
 use ftl_folder as folder;
-use ftl_process::Limits;
+use ftl_process::ProcessLimits;
 use ftl_records::RecordOptions;
 use ftl_records::build_budget::BuildSettings;
 use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
@@ -263,9 +263,9 @@ impl Config {
     }
 
     /// The limits of a command's process.
-    pub fn command_limits(&self) -> Limits {
+    pub fn command_limits(&self) -> ProcessLimits {
         let process = &self.settings.process;
-        Limits {
+        ProcessLimits {
             startup: None,
             silence: process.silence,
             soft: process.soft,
@@ -276,13 +276,13 @@ impl Config {
             keep: process.keep,
             processes: process.processes,
             file_bytes: process.file,
-            ..Limits::default()
+            ..ProcessLimits::default()
         }
     }
 
     /// The limits of an agent's process.
-    pub fn agent_limits(&self) -> Limits {
-        Limits { startup: self.settings.process.startup, ..self.command_limits() }
+    pub fn agent_limits(&self) -> ProcessLimits {
+        ProcessLimits { startup: self.settings.process.startup, ..self.command_limits() }
     }
 
     /// Whether an agent is bound to a role by the role's own name.
@@ -372,7 +372,7 @@ impl Config {
     }
 
     /// Every setting with its value and where it came from.
-    pub fn shown(&self) -> Vec<Shown> {
+    pub fn list_all(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
         let agents = self.agents.iter().flat_map(|(name, said)| {
@@ -437,7 +437,7 @@ fn read(file: &Path) -> Result<Option<String>, ConfigError> {
             return Err(wrong(message, "settings are a short file"));
         }
         Err(error) => {
-            let hint = folder::Refusal::of(&error).map(folder::Refusal::hint);
+            let hint = folder::FolderRefusal::of(&error).map(folder::FolderRefusal::hint);
             let hint = hint.as_deref().unwrap_or("see what stands there");
             return Err(wrong(format!("it cannot be read: {error}"), hint));
         }

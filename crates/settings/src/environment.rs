@@ -83,7 +83,7 @@ impl CommandKind {
 
 /// What is said of one variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum VariableRule {
     /// It is passed on as it is.
     Pass,
     /// It has this value.
@@ -147,7 +147,7 @@ pub struct Withheld {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     has_defaults: bool,
-    rules: BTreeMap<(Option<CommandKind>, String), (Rule, Origin)>,
+    rules: BTreeMap<(Option<CommandKind>, String), (VariableRule, Origin)>,
 }
 
 impl Default for Environment {
@@ -170,14 +170,14 @@ impl Environment {
         &mut self,
         kind: Option<CommandKind>,
         name: &str,
-        rule: Rule,
+        rule: VariableRule,
         origin: &Origin,
     ) -> Result<(), RuleError> {
         check_name(name)?;
         if origin.is_shared() && is_secret_to_settings(name) {
             return Err(RuleError::SharedSecret(name.to_owned()));
         }
-        if matches!(&rule, Rule::Set(value) if value.contains('\0')) {
+        if matches!(&rule, VariableRule::Set(value) if value.contains('\0')) {
             return Err(RuleError::BadValue(name.to_owned()));
         }
         self.rules.insert((kind, name.to_owned()), (rule, origin.clone()));
@@ -204,8 +204,8 @@ impl Environment {
         found.extend(TOLD.map(|(name, value)| (name.into(), value.into())));
         for (name, rule, origin) in self.rules_of(kinds) {
             match rule {
-                Rule::Set(value) => drop(found.insert(name.into(), value.into())),
-                Rule::Pass => {
+                VariableRule::Set(value) => drop(found.insert(name.into(), value.into())),
+                VariableRule::Pass => {
                     let value = variable(name).filter(|value| is_open_to(origin, name, value));
                     found.extend(value.map(|value| (OsString::from(name), value)));
                 }
@@ -224,8 +224,8 @@ impl Environment {
             self.rules_of(&[CommandKind::Agent]).filter(|(_, _, origin)| !origin.is_shared())
         {
             let value = match rule {
-                Rule::Set(value) => Some(OsString::from(value)),
-                Rule::Pass => variable(name),
+                VariableRule::Set(value) => Some(OsString::from(value)),
+                VariableRule::Pass => variable(name),
             };
             found.extend(value.map(|value| (name.to_owned(), value)));
         }
@@ -242,7 +242,7 @@ impl Environment {
         }
         let mut named = Vec::new();
         for ((_, name), (rule, origin)) in &self.rules {
-            let Some(value) = variable(name).filter(|_| *rule == Rule::Pass) else { continue };
+            let Some(value) = variable(name).filter(|_| *rule == VariableRule::Pass) else { continue };
             match is_open_to(origin, name, &value) {
                 true => named.push(name),
                 false => drop(all.insert(name.clone(), origin.to_string())),
@@ -255,23 +255,23 @@ impl Environment {
     }
 
     /// Every rule: its kind, the variable, what is said and where.
-    pub fn rules(&self) -> impl Iterator<Item = (Option<CommandKind>, &str, &Rule, &Origin)> {
+    pub fn rules(&self) -> impl Iterator<Item = (Option<CommandKind>, &str, &VariableRule, &Origin)> {
         self.rules.iter().map(|((kind, name), (rule, origin))| (*kind, name.as_str(), rule, origin))
     }
 
     /// The values that the settings themselves give and that nobody may see.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().filter_map(|((_, name), (rule, _))| match rule {
-            Rule::Set(value) => is_secret(name, OsStr::new(value)).then_some(value.as_str()),
-            Rule::Pass => None,
+            VariableRule::Set(value) => is_secret(name, OsStr::new(value)).then_some(value.as_str()),
+            VariableRule::Pass => None,
         })
     }
 
     /// The names of variables that the person's own settings pass on.
     pub fn passed(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().filter_map(|((_, name), (rule, _))| match rule {
-            Rule::Pass => Some(name.as_str()),
-            Rule::Set(_) => None,
+            VariableRule::Pass => Some(name.as_str()),
+            VariableRule::Set(_) => None,
         })
     }
 
@@ -287,12 +287,12 @@ impl Environment {
     fn rules_of<'a>(
         &'a self,
         kinds: &'a [CommandKind],
-    ) -> impl Iterator<Item = (&'a str, &'a Rule, &'a Origin)> {
+    ) -> impl Iterator<Item = (&'a str, &'a VariableRule, &'a Origin)> {
         let counts = |kind: &Option<CommandKind>| kind.is_none_or(|kind| kinds.contains(&kind));
-        let of =
-            move |((kind, name), (rule, origin)): (&'a (Option<CommandKind>, String), &'a (Rule, Origin))| {
-                counts(kind).then_some((name.as_str(), rule, origin))
-            };
+        let of = move |((kind, name), (rule, origin)): (
+            &'a (Option<CommandKind>, String),
+            &'a (VariableRule, Origin),
+        )| { counts(kind).then_some((name.as_str(), rule, origin)) };
         self.rules.iter().filter_map(of)
     }
 }
@@ -360,7 +360,7 @@ mod tests {
         Some(OsString::from(value))
     }
 
-    fn shown(pairs: Vec<(OsString, OsString)>) -> String {
+    fn render_pairs(pairs: Vec<(OsString, OsString)>) -> String {
         let mut pairs: Vec<String> = pairs
             .into_iter()
             .map(|(name, value)| format!("{}={}", name.display(), value.display()))
@@ -373,23 +373,27 @@ mod tests {
     #[test]
     fn toolchains_are_passed_on_and_secrets_are_not() {
         let environment = Environment::default();
-        let seen = shown(environment.resolve(&[CommandKind::Tests], &variable));
+        let seen = render_pairs(environment.resolve(&[CommandKind::Tests], &variable));
         assert_eq!(seen, "JAVA_HOME=/opt/java PATH=/bin");
         let withheld = environment.withheld(&variable);
         let withheld: Vec<&str> = withheld.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(withheld, ["HTTPS_PROXY"], "a proxy with a password");
         let mut none = Environment::default();
         none.set_defaults(false);
-        assert_eq!(shown(none.resolve(&[CommandKind::Tests], &variable)), "PATH=/bin");
+        assert_eq!(render_pairs(none.resolve(&[CommandKind::Tests], &variable)), "PATH=/bin");
     }
 
     #[test]
     fn a_kind_gets_what_is_said_for_it_and_for_all() {
         let mut environment = Environment::default();
-        environment.add(None, "PLAIN", Rule::Pass, &own()).unwrap();
-        environment.add(Some(CommandKind::Tests), "PLAIN", Rule::Set("other".into()), &own()).unwrap();
-        environment.add(Some(CommandKind::Setup), "MODE", Rule::Set("setup".into()), &shared()).unwrap();
-        let of = |kind| shown(environment.resolve(&[kind], &variable));
+        environment.add(None, "PLAIN", VariableRule::Pass, &own()).unwrap();
+        environment
+            .add(Some(CommandKind::Tests), "PLAIN", VariableRule::Set("other".into()), &own())
+            .unwrap();
+        environment
+            .add(Some(CommandKind::Setup), "MODE", VariableRule::Set("setup".into()), &shared())
+            .unwrap();
+        let of = |kind| render_pairs(environment.resolve(&[kind], &variable));
         assert_eq!(of(CommandKind::Verify), "JAVA_HOME=/opt/java PATH=/bin PLAIN=plain");
         assert_eq!(of(CommandKind::Tests), "JAVA_HOME=/opt/java PATH=/bin PLAIN=other");
         assert_eq!(of(CommandKind::Setup), "JAVA_HOME=/opt/java MODE=setup PATH=/bin PLAIN=plain");
@@ -401,35 +405,37 @@ mod tests {
     #[test]
     fn a_secret_is_passed_on_by_its_owner_alone() {
         let mut theirs = Environment::default();
-        theirs.add(None, "DATABASE_URL", Rule::Pass, &shared()).unwrap();
-        assert!(!shown(theirs.resolve(&[CommandKind::Tests], &variable)).contains("DATABASE_URL"));
+        theirs.add(None, "DATABASE_URL", VariableRule::Pass, &shared()).unwrap();
+        assert!(!render_pairs(theirs.resolve(&[CommandKind::Tests], &variable)).contains("DATABASE_URL"));
         let withheld = theirs.withheld(&variable);
         assert!(
             withheld.iter().any(|one| one.name == "DATABASE_URL" && one.by == "ftl.toml"),
             "{withheld:?}"
         );
-        let refused = theirs.add(None, "GITHUB_TOKEN", Rule::Pass, &shared());
+        let refused = theirs.add(None, "GITHUB_TOKEN", VariableRule::Pass, &shared());
         assert_eq!(refused, Err(RuleError::SharedSecret("GITHUB_TOKEN".into())));
         let mut mine = Environment::default();
         for name in ["DATABASE_URL", "GITHUB_TOKEN", "HTTPS_PROXY"] {
-            mine.add(None, name, Rule::Pass, &own()).unwrap();
+            mine.add(None, name, VariableRule::Pass, &own()).unwrap();
         }
-        let seen = shown(mine.resolve(&[CommandKind::Sh], &variable));
+        let seen = render_pairs(mine.resolve(&[CommandKind::Sh], &variable));
         assert!(
             seen.contains("DATABASE_URL=") && seen.contains("GITHUB_TOKEN=") && seen.contains("HTTPS_PROXY=")
         );
         assert_eq!(mine.withheld(&variable), []);
-        mine.add(None, "DEPLOY_PASSWORD", Rule::Set("hunter2-long".into()), &own()).unwrap();
+        mine.add(None, "DEPLOY_PASSWORD", VariableRule::Set("hunter2-long".into()), &own()).unwrap();
         assert_eq!(mine.secrets().collect::<Vec<_>>(), ["hunter2-long"]);
     }
 
     #[test]
     fn a_repository_sets_nothing_for_the_program_of_an_agent() {
         let mut environment = Environment::default();
-        environment.add(None, "ANTHROPIC_BASE_URL", Rule::Set("http://evil".into()), &shared()).unwrap();
-        environment.add(None, "EDITOR", Rule::Pass, &shared()).unwrap();
-        environment.add(Some(CommandKind::Agent), "PLAIN", Rule::Pass, &own()).unwrap();
-        environment.add(Some(CommandKind::Tests), "OTHER", Rule::Set("x".into()), &own()).unwrap();
+        environment
+            .add(None, "ANTHROPIC_BASE_URL", VariableRule::Set("http://evil".into()), &shared())
+            .unwrap();
+        environment.add(None, "EDITOR", VariableRule::Pass, &shared()).unwrap();
+        environment.add(Some(CommandKind::Agent), "PLAIN", VariableRule::Pass, &own()).unwrap();
+        environment.add(Some(CommandKind::Tests), "OTHER", VariableRule::Set("x".into()), &own()).unwrap();
         let names: Vec<String> =
             environment.of_program(&variable).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["JAVA_HOME", "PLAIN"]);
@@ -439,14 +445,14 @@ mod tests {
     fn names_and_their_number_have_a_limit() {
         let mut environment = Environment::default();
         for name in ["", "1X", "A-B", "A B", "FTL_KEY"] {
-            let refused = environment.add(None, name, Rule::Pass, &own());
+            let refused = environment.add(None, name, VariableRule::Pass, &own());
             assert_eq!(refused, Err(RuleError::BadName(name.into())), "{name}");
         }
-        let value = Rule::Set("a\0b".into());
+        let value = VariableRule::Set("a\0b".into());
         assert!(matches!(environment.add(None, "A", value, &own()), Err(RuleError::BadValue(_))));
         for number in 0..MAX_VARIABLES {
-            environment.add(None, &format!("V{number}"), Rule::Pass, &own()).unwrap();
+            environment.add(None, &format!("V{number}"), VariableRule::Pass, &own()).unwrap();
         }
-        assert_eq!(environment.add(None, "ONE_MORE", Rule::Pass, &own()), Err(RuleError::TooMany));
+        assert_eq!(environment.add(None, "ONE_MORE", VariableRule::Pass, &own()), Err(RuleError::TooMany));
     }
 }

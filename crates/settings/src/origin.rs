@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use ftl_folder::place::SHARED;
+use ftl_folder::state_folder::SHARED;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

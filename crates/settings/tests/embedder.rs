@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_folder::place::Place;
-use ftl_memory::Kind;
+use ftl_folder::state_folder::StateFolder;
+use ftl_memory::StoredKind;
 use ftl_records::lessons::now;
 use ftl_records::{RecordError, Records};
 use ftl_settings::config::Config;
@@ -85,7 +85,7 @@ fn letters(request: &str) -> Option<(u16, String)> {
 }
 
 fn paper(folder: &Path, settings: &str) -> Records {
-    let place = Place::at(folder.to_owned());
+    let place = StateFolder::at(folder.to_owned());
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
     let mut config = Config::default();
@@ -99,7 +99,9 @@ fn endpoint(server: &Server) -> String {
 
 fn add(paper: &Records, name: &str, trigger: &str) -> Result<String, RecordError> {
     let json = Json::parse(&format!(r#"{{"name":"{name}","trigger":"{trigger}","cost":500}}"#)).unwrap();
-    paper.learn(|lessons| lessons.learn(Kind::Failure, json, &now())).map(|learned| learned.outcome.word())
+    paper
+        .learn(|lessons| lessons.learn(StoredKind::Failure, json, &now()))
+        .map(|learned| learned.outcome.word())
 }
 
 fn found(paper: &Records, topic: &str) -> Vec<String> {
@@ -150,7 +152,7 @@ fn what_gets_no_vector_is_not_learned() {
         let paper = paper(folder.path(), &endpoint(&server));
         let error = add(&paper, "two", "a shape that nobody knows").unwrap_err();
         assert!(message(&error).contains("nothing was learned"), "{what}: {}", message(&error));
-        assert!(paper.look_up(|lessons| lessons.count(Kind::Failure)).unwrap() == 0, "{what}");
+        assert!(paper.look_up(|lessons| lessons.count(StoredKind::Failure)).unwrap() == 0, "{what}");
         assert!(server.asked.load(Ordering::SeqCst) <= 3, "{what}: it is not asked for each text again");
     }
 }

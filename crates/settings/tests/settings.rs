@@ -40,7 +40,7 @@ fn later_files_win_and_values_remember_their_file() {
     assert_eq!((terms.limits["tokens"], terms.limits["money"]), (500_000, 3_500_000));
     assert!(!terms.limits.contains_key("time"), "`none` switches a limit off");
     assert_eq!(config.width().agents, 2);
-    let origin = |key: &str| config.shown().into_iter().find(|one| one.key == key).unwrap().origin;
+    let origin = |key: &str| config.list_all().into_iter().find(|one| one.key == key).unwrap().origin;
     assert_eq!(origin("limits.tokens"), Origin::File(two));
     assert_eq!(origin("limits.money"), Origin::File(one));
     assert_eq!(origin("limits.turns"), Origin::Default);

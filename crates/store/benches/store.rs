@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use divan::{Bencher, counter::ItemsCount};
 use ftl_folder::id::RunId;
-use ftl_store::{Append, Lease, Line, NewRun, SqliteStore, Store as _, verify_chain};
+use ftl_store::{Append, Lease, NewEntry, NewRun, SqliteStore, Store as _, verify_chain};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -75,7 +75,7 @@ impl Filled {
     }
 
     fn append_one(&self, lease: &Lease, seq: u64) {
-        let lines = vec![Line { seq, body: body() }];
+        let lines = vec![NewEntry { seq, body: body() }];
         self.store.append(lease, Append { lines, at: seq, ..Append::default() }).unwrap();
     }
 }
@@ -195,7 +195,7 @@ fn tell(threads: u64, rows: u64, rounds: &[Round]) {
 static LONG: LazyLock<Filled> = LazyLock::new(|| {
     let filled = Filled::new(1);
     for from in (1..=JOURNAL).step_by(1000) {
-        let lines = (from..from + 1000).map(|seq| Line { seq, body: body() }).collect();
+        let lines = (from..from + 1000).map(|seq| NewEntry { seq, body: body() }).collect();
         filled.store.append(&filled.leases[0], Append { lines, ..Append::default() }).unwrap();
     }
     filled

@@ -2,7 +2,7 @@
 //!
 //! It reads and never writes, through the trait, so that it works for every store.
 
-use super::{Hash, Record, RunRow, Store, StoreError};
+use super::{Hash, RunRow, Store, StoreError, StoredEntry};
 use crate::journal;
 use ftl_folder::id::RunId;
 
@@ -68,7 +68,7 @@ impl Link {
         ChainReport { entries, broken }
     }
 
-    fn problem(&self, record: &Record) -> Option<String> {
+    fn problem(&self, record: &StoredEntry) -> Option<String> {
         if record.seq != self.due() {
             return Some(format!("entry {} is missing; entry {} follows", self.due(), record.seq));
         }
@@ -80,14 +80,14 @@ impl Link {
 }
 
 /// A chain that was computed anew from some entry on does not end in the head that was noted.
-fn head_problem(record: &Record, before: &RunRow) -> Option<String> {
+fn head_problem(record: &StoredEntry, before: &RunRow) -> Option<String> {
     (record.seq == before.head && record.hash != before.hash).then(|| {
         format!("entry {} is the last one and does not have the hash that the run noted", record.seq)
     })
 }
 
 /// Content that an entry names must be there.
-fn content_problem(store: &dyn Store, record: &Record) -> Result<Option<String>, StoreError> {
+fn content_problem(store: &dyn Store, record: &StoredEntry) -> Result<Option<String>, StoreError> {
     for digest in journal::references(&record.body) {
         if !store.has(&digest)? {
             return Ok(Some(format!("entry {} names content {digest}, which is gone", record.seq)));

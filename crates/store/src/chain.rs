@@ -16,7 +16,7 @@ pub struct Hash(pub [u8; 32]);
 
 /// The name of a piece of content: the SHA-256 of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub [u8; 32]);
+pub struct ContentDigest(pub [u8; 32]);
 
 impl Hash {
     /// The hash before the first entry of a run.
@@ -39,10 +39,10 @@ impl Hash {
     }
 }
 
-impl Digest {
+impl ContentDigest {
     /// The digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(Sha256::digest(bytes).into())
+    pub fn of(bytes: &[u8]) -> ContentDigest {
+        ContentDigest(Sha256::digest(bytes).into())
     }
 }
 
@@ -84,4 +84,4 @@ macro_rules! hex {
 }
 
 hex!(Hash);
-hex!(Digest);
+hex!(ContentDigest);

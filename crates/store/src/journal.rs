@@ -9,7 +9,7 @@ use std::fmt;
 use ftl_core::run::Entry;
 use serde_json::Value as Json;
 
-use crate::{Digest, Hash, Line, MAX_ENTRY_BYTES, Record, Store, StoreError};
+use crate::{ContentDigest, Hash, MAX_ENTRY_BYTES, NewEntry, Store, StoreError, StoredEntry};
 use ftl_folder::id::RunId;
 
 /// The field that stands for something in the content store.
@@ -73,9 +73,9 @@ impl std::error::Error for JournalError {}
 #[derive(Debug, Default)]
 pub struct Encoded {
     /// One line of JSON for each entry, in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<NewEntry>,
     /// What they refer to.
-    pub content: Vec<(Digest, Vec<u8>)>,
+    pub content: Vec<(ContentDigest, Vec<u8>)>,
 }
 
 /// Writes entries as lines, and moves what is large.
@@ -88,21 +88,21 @@ pub fn encode(entries: &[Entry]) -> Result<Encoded, StoreError> {
             let whole = serde_json::to_value(entry).map_err(failed)?;
             body = serde_json::to_string(&moved(whole, &mut encoded.content)).map_err(failed)?;
         }
-        encoded.lines.push(Line { seq: entry.seq, body });
+        encoded.lines.push(NewEntry { seq: entry.seq, body });
     }
     Ok(encoded)
 }
 
 /// The same entry with its large fields moved to the content store. What is moved is moved whole, so
 /// that a reference never stands inside of another piece of content.
-fn moved(entry: Json, content: &mut Vec<(Digest, Vec<u8>)>) -> Json {
+fn moved(entry: Json, content: &mut Vec<(ContentDigest, Vec<u8>)>) -> Json {
     let Json::Object(fields) = entry else { return entry };
     let moved = fields.into_iter().map(|(name, value)| {
         let written = value.to_string();
         if written.len() <= MAX_FIELD_BYTES && !written.contains(REFERENCE_WRITTEN) {
             return (name, value);
         }
-        let digest = Digest::of(written.as_bytes());
+        let digest = ContentDigest::of(written.as_bytes());
         let reference = serde_json::json!({ REFERENCE: digest.to_string(), "bytes": written.len() });
         content.push((digest, written.into_bytes()));
         (name, reference)
@@ -111,7 +111,7 @@ fn moved(entry: Json, content: &mut Vec<(Digest, Vec<u8>)>) -> Json {
 }
 
 /// Reads an entry, with what was moved put back.
-pub fn decode(store: &dyn Store, run: &RunId, record: &Record) -> Result<Entry, JournalError> {
+pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<Entry, JournalError> {
     let unreadable =
         |message: String| JournalError::Unreadable { run: run.clone(), seq: record.seq, message };
     let entry: Entry = if record.body.contains(REFERENCE_WRITTEN) {
@@ -135,7 +135,7 @@ pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, St
 /// The same with content from anywhere.
 pub(crate) fn fill<E>(
     body: &str,
-    get: impl Fn(&Digest) -> Result<Option<Vec<u8>>, E>,
+    get: impl Fn(&ContentDigest) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Result<String, String>, E> {
     let mut entry: Json = match serde_json::from_str(body) {
         Ok(entry) => entry,
@@ -143,7 +143,7 @@ pub(crate) fn fill<E>(
     };
     for value in entry.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
         let Some(reference) = value.get(REFERENCE).and_then(Json::as_str) else { continue };
-        let digest: Digest = match reference.parse() {
+        let digest: ContentDigest = match reference.parse() {
             Ok(digest) => digest,
             Err(message) => return Ok(Err(message)),
         };
@@ -159,7 +159,7 @@ pub(crate) fn fill<E>(
 }
 
 /// The digests of the content that an entry as it is kept refers to.
-pub fn references(body: &str) -> Vec<Digest> {
+pub fn references(body: &str) -> Vec<ContentDigest> {
     if !body.contains(REFERENCE_WRITTEN) {
         return Vec::new();
     }

@@ -21,7 +21,7 @@ use std::io::Read;
 use ftl_core::run::Time;
 
 pub use audit::{Broken, ChainReport, verify_chain};
-pub use chain::{Digest, Hash};
+pub use chain::{ContentDigest, Hash};
 use ftl_folder::id::RunId;
 /// Summaries stand beside their journals; where a journal is cut, the store makes one again.
 pub use ftl_view::summary;
@@ -86,22 +86,22 @@ pub trait Store: Send + Sync {
     }
 
     /// Entries of a run in order, beginning after a number; at most so many. `NoRun` if there is none.
-    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError>;
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<StoredEntry>, StoreError>;
 
     /// Keeps content under its digest. Content that is kept already is not written again.
-    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError>;
+    fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError>;
 
     /// Keeps content that is read from somewhere: its digest and its size.
-    fn put_stream(&self, from: &mut dyn Read) -> Result<(Digest, u64), StoreError> {
+    fn put_stream(&self, from: &mut dyn Read) -> Result<(ContentDigest, u64), StoreError> {
         let bytes = limits::read_all(from)?;
         Ok((self.put(&bytes)?, bytes.len() as u64))
     }
 
     /// The content of a digest. What is found is checked against the digest: `Corrupt` if it differs.
-    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError>;
+    fn get(&self, digest: &ContentDigest) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Whether there is content of that digest. Its bytes are not looked at.
-    fn has(&self, digest: &Digest) -> Result<bool, StoreError> {
+    fn has(&self, digest: &ContentDigest) -> Result<bool, StoreError> {
         Ok(self.get(digest)?.is_some())
     }
 
@@ -109,7 +109,7 @@ pub trait Store: Send + Sync {
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError>;
 
     /// The commands of a run that have no reply yet, the oldest first. `NoRun` if there is none.
-    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError>;
+    fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError>;
 
     /// The reply to a command, if it has one.
     fn reply(&self, command: u64) -> Result<Option<String>, StoreError>;
@@ -146,9 +146,9 @@ pub struct Lease {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Append {
     /// The entries, numbered without a gap from the last one of the run.
-    pub lines: Vec<Line>,
+    pub lines: Vec<NewEntry>,
     /// Content that the entries name, by digest.
-    pub content: Vec<(Digest, Vec<u8>)>,
+    pub content: Vec<(ContentDigest, Vec<u8>)>,
     /// The time of the append, for lists of runs.
     pub at: Time,
     /// What the run looks like from outside from now on, as JSON; `None` leaves it.
@@ -163,7 +163,7 @@ pub struct Append {
 
 /// An entry to be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct NewEntry {
     /// Its number in the run, from 1.
     pub seq: u64,
     /// What it says, as JSON.
@@ -172,7 +172,7 @@ pub struct Line {
 
 /// An entry that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct StoredEntry {
     /// Its number in the run, from 1.
     pub seq: u64,
     /// The epoch of the lease under which it was written.
@@ -245,7 +245,7 @@ impl Newest {
 
 /// A command that waits for whoever owns a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct PendingCommand {
     /// Its number; a later command has a higher one.
     pub id: u64,
     /// What it says, as JSON.

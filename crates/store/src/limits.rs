@@ -4,7 +4,7 @@
 
 use std::io::{ErrorKind, Read};
 
-use super::{Append, Digest, NewRun, StoreError};
+use super::{Append, ContentDigest, NewRun, StoreError};
 
 /// How large the body of an entry may be; what is larger goes into the content store.
 pub const MAX_ENTRY_BYTES: usize = 16 * 1024;
@@ -73,8 +73,8 @@ pub(super) fn read_all(from: &mut dyn Read) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-fn check_digest(digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
-    if Digest::of(bytes) == *digest {
+fn check_digest(digest: &ContentDigest, bytes: &[u8]) -> Result<(), StoreError> {
+    if ContentDigest::of(bytes) == *digest {
         Ok(())
     } else {
         Err(StoreError::Corrupt(format!("what came as content {digest} has another digest")))

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::notebook::{self, Notebook, Notes, Work};
-use super::{Append, Command, Digest, Hash, Lease, NewRun, Record, RunRow, Store, StoreError, limits};
+use super::{
+    Append, ContentDigest, Hash, Lease, NewRun, PendingCommand, RunRow, Store, StoreError, StoredEntry,
+    limits,
+};
 use ftl_folder::id::RunId;
 
 /// A store that is gone with its process.
@@ -18,7 +21,7 @@ pub struct MemoryStore {
 
 /// How a store in memory is to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StoreFault {
     /// As if the disk were full, until it is told otherwise.
     Full,
     /// As if it might not be written, until it is told otherwise.
@@ -45,26 +48,26 @@ impl MemoryStore {
     }
 
     /// Makes later writes fail, or ends it. A failure of the disk that was met stays.
-    pub fn set_fault(&self, fault: Option<Fault>) {
-        self.kept().fault = fault;
+    pub fn set_fault(&self, fault: Option<StoreFault>) {
+        self.lock_kept().fault = fault;
     }
 
     /// As if the process had ended and another had opened the store.
     pub fn reopen(&self) {
-        self.kept().failed = false;
+        self.lock_kept().failed = false;
     }
 
     /// Every append that was acknowledged, in order.
     pub fn acknowledged(&self) -> Vec<Acknowledged> {
-        self.kept().acknowledged.clone()
+        self.lock_kept().acknowledged.clone()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock_kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut Kept) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.lock_kept();
         kept.check_fault()?;
         let told = change(&mut kept)?;
         kept.version += 1;
@@ -74,17 +77,17 @@ impl MemoryStore {
 
 impl Notebook for MemoryStore {
     fn note(&self, kind: &str, key: &str) -> Result<Option<String>, StoreError> {
-        Ok(self.kept().notes.get(&(kind.to_owned(), key.to_owned())).cloned())
+        Ok(self.lock_kept().notes.get(&(kind.to_owned(), key.to_owned())).cloned())
     }
 
     fn notes(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let kept = self.kept();
+        let kept = self.lock_kept();
         let notes = kept.notes.iter().filter(|((one, _), _)| one == kind);
         Ok(notes.map(|((_, key), body)| (key.clone(), body.clone())).collect())
     }
 
     fn keys(&self, kind: &str) -> Result<Vec<String>, StoreError> {
-        Ok(self.kept().notes.keys().filter(|(one, _)| one == kind).map(|(_, key)| key.clone()).collect())
+        Ok(self.lock_kept().notes.keys().filter(|(one, _)| one == kind).map(|(_, key)| key.clone()).collect())
     }
 
     fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
@@ -133,12 +136,12 @@ impl Notes for Page {
 #[derive(Debug, Default)]
 struct Kept {
     runs: BTreeMap<RunId, Run>,
-    content: BTreeMap<Digest, Vec<u8>>,
+    content: BTreeMap<ContentDigest, Vec<u8>>,
     notes: Pages,
     /// The command with number 1 comes first.
     commands: Vec<Sent>,
     version: u64,
-    fault: Option<Fault>,
+    fault: Option<StoreFault>,
     failed: bool,
     acknowledged: Vec<Acknowledged>,
 }
@@ -148,7 +151,7 @@ struct Run {
     /// How many runs were added before it.
     place: usize,
     row: RunRow,
-    records: Vec<Record>,
+    records: Vec<StoredEntry>,
 }
 
 #[derive(Debug)]
@@ -161,14 +164,14 @@ struct Sent {
 impl Kept {
     fn check_fault(&mut self) -> Result<(), StoreError> {
         let told = "as the test wants it".to_owned();
-        self.failed |= self.fault == Some(Fault::Failed);
+        self.failed |= self.fault == Some(StoreFault::Failed);
         if self.failed {
             return Err(StoreError::Failed(told));
         }
         match self.fault {
-            None | Some(Fault::Failed) => Ok(()),
-            Some(Fault::Full) => Err(StoreError::Full(told)),
-            Some(Fault::ReadOnly) => Err(StoreError::ReadOnly(told)),
+            None | Some(StoreFault::Failed) => Ok(()),
+            Some(StoreFault::Full) => Err(StoreError::Full(told)),
+            Some(StoreFault::ReadOnly) => Err(StoreError::ReadOnly(told)),
         }
     }
 
@@ -190,7 +193,7 @@ impl Kept {
         }
     }
 
-    fn sent(&mut self, command: u64) -> Option<&mut Sent> {
+    fn find_sent(&mut self, command: u64) -> Option<&mut Sent> {
         self.commands.get_mut(usize::try_from(command.checked_sub(1)?).ok()?)
     }
 
@@ -222,14 +225,14 @@ impl Kept {
         }
         self.content.extend(append.content);
         if let Some((command, reply)) = append.answered
-            && let Some(sent) = self.sent(command)
+            && let Some(sent) = self.find_sent(command)
         {
             sent.reply = Some(reply);
         }
         let run = self.owned(lease)?;
         for line in append.lines {
             let hash = run.row.hash.then(line.seq, lease.epoch, &line.body);
-            run.records.push(Record { seq: line.seq, epoch: lease.epoch, body: line.body, hash });
+            run.records.push(StoredEntry { seq: line.seq, epoch: lease.epoch, body: line.body, hash });
             (run.row.head, run.row.hash) = (line.seq, hash);
         }
         run.row.changed = append.at;
@@ -241,7 +244,7 @@ impl Kept {
     }
 
     fn check_unanswered(&mut self, run: &RunId, command: u64) -> Result<(), StoreError> {
-        match self.sent(command).filter(|sent| sent.run == *run) {
+        match self.find_sent(command).filter(|sent| sent.run == *run) {
             None => Err(StoreError::NoCommand(command)),
             Some(Sent { reply: Some(_), .. }) => Err(StoreError::Answered(command)),
             Some(Sent { reply: None, .. }) => Ok(()),
@@ -270,7 +273,7 @@ fn check_order(head: u64, append: &Append) -> Result<(), StoreError> {
 
 impl Store for MemoryStore {
     fn writable(&self) -> Result<(), StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.lock_kept();
         let failed = kept.failed;
         let told = kept.check_fault();
         // Asking is not writing: a disk that will fail has not failed yet.
@@ -301,34 +304,34 @@ impl Store for MemoryStore {
     }
 
     fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        Ok(self.kept().runs.get(run).map(|run| run.row.clone()))
+        Ok(self.lock_kept().runs.get(run).map(|run| run.row.clone()))
     }
 
     fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError> {
-        let kept = self.kept();
+        let kept = self.lock_kept();
         let mut found: Vec<&Run> =
             kept.runs.values().filter(|run| run.row.run.as_str().starts_with(prefix)).collect();
         found.sort_by_key(|run| std::cmp::Reverse(run.place));
         Ok(found.into_iter().map(|run| run.row.clone()).collect())
     }
 
-    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {
-        let kept = self.kept();
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<StoredEntry>, StoreError> {
+        let kept = self.lock_kept();
         let after = usize::try_from(after).unwrap_or(usize::MAX);
         Ok(kept.run(run)?.records.iter().skip(after).take(most).cloned().collect())
     }
 
-    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError> {
         limits::check_content(bytes)?;
-        let digest = Digest::of(bytes);
+        let digest = ContentDigest::of(bytes);
         self.write(|kept| {
             kept.content.entry(digest).or_insert_with(|| bytes.to_owned());
             Ok(digest)
         })
     }
 
-    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.kept().content.get(digest).cloned())
+    fn get(&self, digest: &ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.lock_kept().content.get(digest).cloned())
     }
 
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError> {
@@ -340,20 +343,20 @@ impl Store for MemoryStore {
         })
     }
 
-    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError> {
-        let kept = self.kept();
+    fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError> {
+        let kept = self.lock_kept();
         kept.run(run)?;
         let sent = kept.commands.iter().zip(1..);
         let waiting = sent.filter(|(sent, _)| sent.run == *run && sent.reply.is_none());
-        Ok(waiting.map(|(sent, id)| Command { id, body: sent.body.clone() }).collect())
+        Ok(waiting.map(|(sent, id)| PendingCommand { id, body: sent.body.clone() }).collect())
     }
 
     fn reply(&self, command: u64) -> Result<Option<String>, StoreError> {
-        Ok(self.kept().sent(command).and_then(|sent| sent.reply.clone()))
+        Ok(self.lock_kept().find_sent(command).and_then(|sent| sent.reply.clone()))
     }
 
     fn version(&self) -> Result<u64, StoreError> {
-        Ok(self.kept().version)
+        Ok(self.lock_kept().version)
     }
 }
 
@@ -367,18 +370,18 @@ mod tests {
         let new = NewRun { run: RunId::of(1), owner: "a".to_owned(), at: 1, summary: String::new() };
         let lease = store.create(&new).unwrap();
         let append = || store.append(&lease, Append::default());
-        store.set_fault(Some(Fault::Full));
+        store.set_fault(Some(StoreFault::Full));
         assert!(matches!(append(), Err(StoreError::Full(_))));
-        store.set_fault(Some(Fault::ReadOnly));
+        store.set_fault(Some(StoreFault::ReadOnly));
         assert!(matches!(append(), Err(StoreError::ReadOnly(_))));
         store.set_fault(None);
         append().unwrap();
 
-        store.set_fault(Some(Fault::Failed));
+        store.set_fault(Some(StoreFault::Failed));
         assert!(matches!(store.writable(), Err(StoreError::Failed(_))));
         store.set_fault(None);
         append().unwrap();
-        store.set_fault(Some(Fault::Failed));
+        store.set_fault(Some(StoreFault::Failed));
         assert!(matches!(append(), Err(StoreError::Failed(_))));
         store.set_fault(None);
         assert!(matches!(append(), Err(StoreError::Failed(_))), "it was met");

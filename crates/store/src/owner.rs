@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use ftl_folder::clock;
 use ftl_folder::id;
-use ftl_folder::{self as folder, Refusal, Use};
+use ftl_folder::{self as folder, FolderRefusal, OpenMode};
 use ftl_process::table::{Identity, boot_id};
 use ftl_process::{Namespaces, Witness, holder};
 
@@ -136,7 +136,7 @@ fn locked(folder: &Path) -> io::Result<(String, File)> {
     for _ in 0..MAX_TRIES {
         let name = format!("{:016x}", id::random()?);
         let path = folder.join(&name);
-        let file = folder::open_as(&path, Use::New, 0o644)?;
+        let file = folder::open_as(&path, OpenMode::New, 0o644)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) if is_at(&file, &path)? => return Ok((name, file)),
             Ok(()) => {}
@@ -200,7 +200,9 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead),
         // What is no file was never locked by anybody.
-        Err(error) if matches!(Refusal::of(&error), Some(Refusal::NotAFile(_))) => return Ok(Life::Dead),
+        Err(error) if matches!(FolderRefusal::of(&error), Some(FolderRefusal::NotAFile(_))) => {
+            return Ok(Life::Dead);
+        }
         Err(error) => return Err(error),
     };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -243,7 +245,7 @@ pub fn of_earlier_version(folder: &Path) -> Option<u32> {
 /// Opens a file of the folder for reading. A pipe that somebody has put there must not keep us, and a
 /// link must not lead us away.
 fn open(path: &Path) -> io::Result<File> {
-    folder::open(path, Use::Read)
+    folder::open(path, OpenMode::Read)
 }
 
 /// Watches an owner until it is dead, or has not moved for `MAX_SILENCE` by our own clock, or somebody

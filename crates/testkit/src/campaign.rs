@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use ftl_core::run::{Policy, ROOT, Run, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::drive::{Rest, Stop, drive};
+use ftl_engine::drive::{DriveEnd, StopSignal, drive};
 use ftl_engine::driver::{Driver, Opening};
-use ftl_engine::hands::Workshop;
+use ftl_engine::executors::ExecutorPool;
 use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_folder::id::RunId;
 use ftl_language::library::Library;
@@ -59,7 +59,7 @@ impl Campaign<'_> {
         let world = Arc::new(self.world());
         let terms = terms();
         let hand = Arc::new(Stagehand::new(world, terms.reserve.clone()));
-        let hands = Workshop::new(Width::default()).otherwise(hand);
+        let hands = ExecutorPool::new(Width::default()).otherwise(hand);
         let library = Arc::new(Library::built_in());
         let now = SystemClock::not_before(0).now();
         let (driver, todo) = match begun(&*store) {
@@ -74,8 +74,10 @@ impl Campaign<'_> {
             }
         };
         let clock = SystemClock::not_before(driver.last());
-        match drive(driver, todo, &hands, &clock, &Stop::default(), &mut ()).unwrap() {
-            Rest::Rests(summary) | Rest::Stopped(summary) => (summary.standing.to_string(), store.writes()),
+        match drive(driver, todo, &hands, &clock, &StopSignal::default(), &mut ()).unwrap() {
+            DriveEnd::Rests(summary) | DriveEnd::Stopped(summary) => {
+                (summary.standing.to_string(), store.writes())
+            }
         }
     }
 

@@ -9,9 +9,9 @@ use std::thread;
 
 use ftl_folder::id::RunId;
 use ftl_store::{
-    Append, Digest, Hash, Lease, Line, MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES,
-    MAX_ENTRY_BYTES, MAX_OWNER_BYTES, MAX_SUMMARY_BYTES, Most, NewRun, Record, Store, StoreError,
-    verify_chain,
+    Append, ContentDigest, Hash, Lease, MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES,
+    MAX_ENTRY_BYTES, MAX_OWNER_BYTES, MAX_SUMMARY_BYTES, Most, NewEntry, NewRun, Store, StoreError,
+    StoredEntry, verify_chain,
 };
 
 /// A store that was opened for one test, with whatever must live as long as it does.
@@ -79,11 +79,11 @@ pub fn add(store: &dyn Store, n: u64) -> Lease {
 
 /// An append of entries with these numbers.
 pub fn lines(numbers: impl IntoIterator<Item = u64>) -> Append {
-    let lines = numbers.into_iter().map(|seq| Line { seq, body: format!("{{\"n\":{seq}}}") }).collect();
+    let lines = numbers.into_iter().map(|seq| NewEntry { seq, body: format!("{{\"n\":{seq}}}") }).collect();
     Append { lines, at: 2000, ..Append::default() }
 }
 
-fn all(store: &dyn Store, run: &RunId) -> Vec<Record> {
+fn all(store: &dyn Store, run: &RunId) -> Vec<StoredEntry> {
     store.entries(run, 0, usize::MAX).unwrap()
 }
 
@@ -272,7 +272,7 @@ pub fn a_refused_append_changes_nothing(store: &dyn Store) {
     let before = (store.run(&name(1)).unwrap(), all(store, &name(1)), store.pending(&name(1)).unwrap());
 
     let content = b"never kept".to_vec();
-    let digest = Digest::of(&content);
+    let digest = ContentDigest::of(&content);
     let full = |numbers: &[u64], command| Append {
         content: vec![(digest, content.clone())],
         summary: Some("never seen".to_owned()),
@@ -284,7 +284,7 @@ pub fn a_refused_append_changes_nothing(store: &dyn Store) {
     let mut large = full(&[2], open);
     large.lines[0].body = "x".repeat(MAX_ENTRY_BYTES + 1);
     let mut lying = full(&[2], open);
-    lying.content = vec![(Digest::of(b"something else"), content.clone())];
+    lying.content = vec![(ContentDigest::of(b"something else"), content.clone())];
 
     assert_eq!(store.append(&old, full(&[2], open)), Err(fenced(&name(1), 2)));
     assert_eq!(store.append(&lease, full(&[2, 4], open)), Err(StoreError::Gap { due: 3, came: 4 }));
@@ -410,12 +410,12 @@ pub fn entries_are_read_in_pages(store: &dyn Store) {
 
 /// Empty, small, on the edge of a chunk, and in several.
 pub fn content_is_kept_under_its_digest(store: &dyn Store) {
-    assert_eq!(store.get(&Digest::of(b"nothing")), Ok(None));
+    assert_eq!(store.get(&ContentDigest::of(b"nothing")), Ok(None));
     let mebi = 1024 * 1024;
     for size in [0, 1, 5000, mebi - 1, mebi, mebi + 1, 3 * mebi + 7] {
         let bytes: Vec<u8> = (0..size).map(|at: usize| (at * 31 + at / 997) as u8).collect();
         let digest = store.put(&bytes).unwrap();
-        assert_eq!(digest, Digest::of(&bytes));
+        assert_eq!(digest, ContentDigest::of(&bytes));
         assert_eq!(store.put(&bytes), Ok(digest), "twice is once");
         assert_eq!(store.get(&digest).unwrap().as_deref(), Some(&bytes[..]), "{size} bytes");
     }
@@ -426,10 +426,11 @@ pub fn content_comes_with_an_append(store: &dyn Store) {
     let lease = add(store, 1);
     let pieces: [&[u8]; 3] = [b"one", b"two", b"\0\xff"];
     store.put(pieces[1]).unwrap();
-    let content = pieces.iter().chain(&pieces).map(|bytes| (Digest::of(bytes), bytes.to_vec())).collect();
+    let content =
+        pieces.iter().chain(&pieces).map(|bytes| (ContentDigest::of(bytes), bytes.to_vec())).collect();
     store.append(&lease, Append { content, ..lines([1]) }).unwrap();
     for bytes in pieces {
-        assert_eq!(store.get(&Digest::of(bytes)).unwrap().as_deref(), Some(bytes));
+        assert_eq!(store.get(&ContentDigest::of(bytes)).unwrap().as_deref(), Some(bytes));
     }
 }
 
@@ -437,7 +438,7 @@ pub fn content_comes_with_an_append(store: &dyn Store) {
 pub fn content_is_read_from_a_stream(store: &dyn Store) {
     let bytes = vec![7; 100_000];
     let (digest, size) = store.put_stream(&mut &bytes[..]).unwrap();
-    assert_eq!((digest, size), (Digest::of(&bytes), 100_000));
+    assert_eq!((digest, size), (ContentDigest::of(&bytes), 100_000));
     assert_eq!(store.get(&digest).unwrap(), Some(bytes));
     let endless = store.put_stream(&mut std::io::repeat(1));
     let (bytes, most) = (MAX_CONTENT_BYTES + 1, MAX_CONTENT_BYTES);
@@ -459,7 +460,7 @@ impl Read for Broken {
 pub fn every_limit_trips_and_its_edge_does_not(store: &dyn Store) {
     let lease = add(store, 1);
     let text = |size: usize| "x".repeat(size);
-    let line = |seq, size| Append { lines: vec![Line { seq, body: text(size) }], ..Append::default() };
+    let line = |seq, size| Append { lines: vec![NewEntry { seq, body: text(size) }], ..Append::default() };
     let too_large = |what, most: usize| StoreError::TooLarge { what, bytes: most + 1, most };
 
     store.append(&lease, line(1, MAX_ENTRY_BYTES)).unwrap();
@@ -523,7 +524,7 @@ pub fn strange_text_is_kept_as_it_is(store: &dyn Store) {
     let strange = "\0'; DROP TABLE runs; -- \u{202e}\u{feff}\u{10ffff}日本\r\n\t\"\\";
     let new = NewRun { run: name(1), owner: strange.into(), at: u64::MAX, summary: strange.into() };
     let lease = store.create(&new).unwrap();
-    let line = Line { seq: 1, body: strange.to_owned() };
+    let line = NewEntry { seq: 1, body: strange.to_owned() };
     store.append(&lease, Append { lines: vec![line], at: 7, ..Append::default() }).unwrap();
     let command = store.send(&name(1), strange).unwrap();
     assert_eq!(store.pending(&name(1)).unwrap()[0].body, strange);

@@ -67,7 +67,7 @@ impl Call {
 
 /// An error of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum InjectedFault {
     /// The disk failed: `EIO`.
     Io,
     /// No room is left: `ENOSPC`.
@@ -76,12 +76,12 @@ pub enum Trouble {
     ReadOnly,
 }
 
-impl Trouble {
+impl InjectedFault {
     fn number(self) -> i32 {
         match self {
-            Trouble::Io => 5,
-            Trouble::Full => 28,
-            Trouble::ReadOnly => 30,
+            InjectedFault::Io => 5,
+            InjectedFault::Full => 28,
+            InjectedFault::ReadOnly => 30,
         }
     }
 }
@@ -96,9 +96,9 @@ pub enum Fault {
     /// Half of the bytes are written, then the process is killed; other calls are not made at all.
     Torn,
     /// It fails.
-    Once(Trouble),
+    Once(InjectedFault),
     /// It fails, and so does every one that follows.
-    FromNowOn(Trouble),
+    FromNowOn(InjectedFault),
 }
 
 /// The faults of one process.
@@ -291,9 +291,9 @@ mod tests {
     #[test]
     fn a_call_fails_once_or_from_then_on() {
         for (fault, told) in [
-            (Fault::Once(Trouble::Full), "No space left on device"),
-            (Fault::FromNowOn(Trouble::Io), "Input/output error"),
-            (Fault::FromNowOn(Trouble::ReadOnly), "Read-only file system"),
+            (Fault::Once(InjectedFault::Full), "No space left on device"),
+            (Fault::FromNowOn(InjectedFault::Io), "Input/output error"),
+            (Fault::FromNowOn(InjectedFault::ReadOnly), "Read-only file system"),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("marked");

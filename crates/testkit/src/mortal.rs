@@ -5,7 +5,9 @@ use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ftl_folder::id::RunId;
-use ftl_store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, Store, StoreError};
+use ftl_store::{
+    Append, ContentDigest, Lease, NewRun, PendingCommand, RunRow, Store, StoreError, StoredEntry,
+};
 
 /// When the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,19 +88,19 @@ impl<S: Store> Store for Mortal<S> {
         self.store.runs(prefix)
     }
 
-    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<StoredEntry>, StoreError> {
         self.store.entries(run, after, most)
     }
 
-    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError> {
         self.write(|store| store.put(bytes))
     }
 
-    fn put_stream(&self, from: &mut dyn Read) -> Result<(Digest, u64), StoreError> {
+    fn put_stream(&self, from: &mut dyn Read) -> Result<(ContentDigest, u64), StoreError> {
         self.write(|store| store.put_stream(from))
     }
 
-    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+    fn get(&self, digest: &ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
         self.store.get(digest)
     }
 
@@ -106,7 +108,7 @@ impl<S: Store> Store for Mortal<S> {
         self.write(|store| store.send(run, body))
     }
 
-    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError> {
+    fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError> {
         self.store.pending(run)
     }
 

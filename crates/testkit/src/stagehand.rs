@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ftl_core::run::{FailureKind, Usage, Wanted};
-use ftl_engine::hands::{Ended, Hand, Job, Report};
+use ftl_core::run::{ActionTarget, FailureKind, Usage};
+use ftl_engine::executors::{Executor, Job, JobEnd, Report};
 
 use crate::world::World;
 
@@ -28,12 +28,14 @@ impl Stagehand {
         let last = turns.pop().unwrap_or_default();
         for turn in turns {
             self.world.spend(&key, &turn)?;
-            if job.spent(turn).and_then(|()| job.tool("edit", None)).is_err() || job.cancel.is_cancelled() {
-                return Ok(Report { ended: Ended::Cancelled, usage: self.nothing() });
+            if job.report_usage(turn).and_then(|()| job.tool("edit", None)).is_err()
+                || job.cancel.is_cancelled()
+            {
+                return Ok(Report { ended: JobEnd::Cancelled, usage: self.nothing() });
             }
         }
         self.world.spend(&key, &last)?;
-        Ok(Report { ended: Ended::Done(self.world.perform(&key, &job.action)?), usage: last })
+        Ok(Report { ended: JobEnd::Done(self.world.perform(&key, &job.action)?), usage: last })
     }
 
     fn nothing(&self) -> Usage {
@@ -41,14 +43,14 @@ impl Stagehand {
     }
 }
 
-impl Hand for Stagehand {
+impl Executor for Stagehand {
     fn perform(&self, job: &Job) -> Report {
         let done = match job.action.wanted {
-            Wanted::Task { .. } => self.agent(job),
-            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => {
-                self.world.perform(&job.key(), &job.action).map(|value| Report::free(Ended::Done(value)))
+            ActionTarget::Task { .. } => self.agent(job),
+            ActionTarget::Action(_) | ActionTarget::Word(_) | ActionTarget::Question => {
+                self.world.perform(&job.key(), &job.action).map(|value| Report::free(JobEnd::Done(value)))
             }
         };
-        done.unwrap_or_else(|error| Report::free(Ended::failed(FailureKind::CouldNotRun, error.to_string())))
+        done.unwrap_or_else(|error| Report::free(JobEnd::failed(FailureKind::CouldNotRun, error.to_string())))
     }
 }

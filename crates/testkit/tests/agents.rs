@@ -12,13 +12,13 @@ use ftl_agents::prompts::Prompts;
 use ftl_agents::scripted::{Script, Scripted};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
-use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
+use ftl_core::run::{Action, ActionId, ActionTarget, FailureKind, ROOT, Usage};
 use ftl_core::value::{Name, Value};
-use ftl_engine::hands::agents::{Agents, Means, Seat};
-use ftl_engine::hands::{Ended, Hand, Job, Report, Told};
+use ftl_engine::executors::agents::{Agents, Means, RoleAnswerer};
+use ftl_engine::executors::{Executor, Job, JobEnd, JobReport, Report};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
+use ftl_folder::state_folder::StateFolder;
+use ftl_process::{Cancel, Guard, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::environment::Environment;
 
 /// A place with one worktree.
@@ -45,20 +45,20 @@ impl Stage {
     }
 
     fn hand(&self, script: &str) -> Agents {
-        let place = Place::at(self.folder.path());
+        let place = StateFolder::at(self.folder.path());
         let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
         let supervisor = Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap();
         let script = Script::parse(script).unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new())));
         let (environment, pricing) = (Environment::default(), Default::default());
-        let seat = Seat { backend, model: None, silence: None, resume: false, environment, pricing };
+        let seat = RoleAnswerer { backend, model: None, silence: None, resume: false, environment, pricing };
         let means = Means {
             prompts: Prompts::built_in().unwrap(),
             place,
             supervisor: Arc::new(supervisor),
-            commands: Limits::default(),
-            programs: Limits::of_agent(),
+            commands: ProcessLimits::default(),
+            programs: ProcessLimits::of_agent(),
         };
         Agents::new(BTreeMap::from([("coder".to_owned(), Ok(seat))]), means)
     }
@@ -70,16 +70,16 @@ impl Stage {
             let mut ruled = Ruled::default();
             for told in words {
                 match told {
-                    Told::Tool(_, _, (tool, _), reply) => {
+                    JobReport::Tool(_, _, (tool, _), reply) => {
                         ruled.tools.push(tool.to_string());
                         let fine = ruled.tools.len() <= calls;
                         reply.send(if fine { Ok(()) } else { Err("tools spent".into()) }).unwrap();
                     }
-                    Told::Spent(_, _, usage, reply) => {
+                    JobReport::Spent(_, _, usage, reply) => {
                         ruled.spent.push(usage);
                         reply.send(Ok(())).unwrap();
                     }
-                    Told::Report(..) | Told::Probed(..) => {}
+                    JobReport::Report(..) | JobReport::Probed(..) => {}
                 }
             }
             ruled
@@ -89,11 +89,11 @@ impl Stage {
     }
 }
 
-fn job(write: &str, desk: Sender<Told>) -> Job {
+fn job(write: &str, desk: Sender<JobReport>) -> Job {
     let params =
         [("step", "code"), ("story", "a story"), ("plan", "p"), ("feedback", "MEND IT"), ("write", write)];
     let params = params.map(|(name, text)| (Name::from(name), Value::text(text))).into();
-    let wanted = Wanted::Task { role: Name::from("coder"), paying: Some(Name::from("tools")) };
+    let wanted = ActionTarget::Task { role: Name::from("coder"), paying: Some(Name::from("tools")) };
     let action =
         Action { instance: ROOT, id: ActionId { entry: 3, index: 0 }, wanted, params, forbidden: None };
     Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), desk)
@@ -119,7 +119,7 @@ submit = { summary = "done" }
 fn an_agent_works_in_its_worktree_and_every_call_is_paid() {
     let stage = Stage::new();
     let (report, ruled) = stage.perform(WORKS, stage.tree.to_str().unwrap(), 9);
-    assert_eq!(report.ended, Ended::Done(Value::record([("summary", Value::text("done"))])));
+    assert_eq!(report.ended, JobEnd::Done(Value::record([("summary", Value::text("done"))])));
     assert_eq!(ruled.tools, ["write", "bash"], "what is denied and what is free is not paid");
     let spent: u64 = ruled.spent.iter().filter_map(|usage| usage.get("tokens")).sum();
     assert_eq!((spent, ruled.spent.len()), (5, 2));
@@ -134,7 +134,7 @@ fn an_agent_works_in_its_worktree_and_every_call_is_paid() {
 fn a_call_that_the_driver_denies_ends_the_task() {
     let stage = Stage::new();
     let (report, ruled) = stage.perform(WORKS, stage.tree.to_str().unwrap(), 1);
-    assert_eq!(report.ended, Ended::Cancelled);
+    assert_eq!(report.ended, JobEnd::Cancelled);
     assert_eq!(ruled.tools, ["write", "bash"]);
     assert!(!stage.tree.join("copy.txt").exists());
 }
@@ -148,7 +148,7 @@ fn an_agent_without_a_worktree_of_ours_writes_nothing() {
     std::os::unix::fs::symlink(stage.folder.path(), &link).unwrap();
     for write in [&root, above.to_str().unwrap(), link.to_str().unwrap(), "src", "", "/nowhere"] {
         let (report, ruled) = stage.perform(WORKS, write, 9);
-        assert_eq!(report.ended, Ended::Done(Value::record([("summary", Value::text("done"))])), "{write}");
+        assert_eq!(report.ended, JobEnd::Done(Value::record([("summary", Value::text("done"))])), "{write}");
         assert!(ruled.tools.is_empty(), "{write}: {:?}", ruled.tools);
         assert!(!stage.folder.path().join("src").exists(), "{write}");
     }
@@ -164,14 +164,14 @@ fn what_is_not_reported_is_missing_and_what_cannot_be_asked_is_told() {
 
     let asks = "[[scene]]\n[[scene.step]]\nask = \"Which?\"\n";
     let (report, _) = stage.perform(asks, "", 9);
-    assert_eq!(report.ended, Ended::failed(FailureKind::Asked, "the agent asks: Which?"));
+    assert_eq!(report.ended, JobEnd::failed(FailureKind::Asked, "the agent asks: Which?"));
 
     let out = "[[scene]]\n[[scene.step]]\noutage = \"model\"\n";
     let (report, _) = stage.perform(out, "", 9);
-    assert_eq!(report.ended, Ended::Outage { service: "model (the script says so)".into(), after: None });
+    assert_eq!(report.ended, JobEnd::Outage { service: "model (the script says so)".into(), after: None });
 
     let other = "[[scene]]\nrole = \"planner\"\n[[scene.step]]\nreply = \"x\"\n";
     let (report, _) = stage.perform(other, "", 9);
-    let wanted = Ended::failed(FailureKind::CouldNotRun, "the script has no scene for the coder");
+    let wanted = JobEnd::failed(FailureKind::CouldNotRun, "the script has no scene for the coder");
     assert_eq!(report.ended, wanted);
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
-use ftl_gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
+use ftl_gates::verify::{CouldNotRun, MAX_RUNS, RepeatPolicy, VerifyMeasure, When, against, bound_to, run};
 use ftl_gates::{Yard, preflight};
-use ftl_git::change::{Change, Content, FileChange, Kind};
-use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
+use ftl_git::change::{Change, Content, EntryKind, FileChange};
+use ftl_process::{Cancel, Guard, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::environment::{CommandKind, Environment};
 use ftl_store::{MemoryStore, Store as _};
 
@@ -18,7 +18,7 @@ struct Ground {
     folder: tempfile::TempDir,
     supervisor: Supervisor,
     store: MemoryStore,
-    limits: Limits,
+    limits: ProcessLimits,
 }
 
 impl Ground {
@@ -29,7 +29,7 @@ impl Ground {
         let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
         let supervisor =
             Supervisor::new(guard, &folder.path().join("attempts"), &folder.path().join("spool")).unwrap();
-        Ground { folder, supervisor, store: MemoryStore::default(), limits: Limits::default() }
+        Ground { folder, supervisor, store: MemoryStore::default(), limits: ProcessLimits::default() }
     }
 
     fn with(files: &[(&str, &str)]) -> Ground {
@@ -58,8 +58,8 @@ impl Ground {
         }
     }
 
-    fn verify(&self, command: &str) -> Result<Verified, CouldNotRun> {
-        run(&self.yard(), command, "tree", Policy::default(), &Cancel::new())
+    fn verify(&self, command: &str) -> Result<VerifyMeasure, CouldNotRun> {
+        run(&self.yard(), command, "tree", RepeatPolicy::default(), &Cancel::new())
     }
 
     fn preflight(&self, files: &[&str]) -> Syntax {
@@ -156,10 +156,13 @@ fn what_could_not_run_is_no_answer() {
     assert!(matches!(ground.verify("sh -c 'kill -11 $$'; exit $?"), Err(CouldNotRun::Signal(_))));
     let cancel = Cancel::new();
     cancel.cancel();
-    let cancelled = run(&ground.yard(), "true", "tree", Policy::default(), &cancel);
+    let cancelled = run(&ground.yard(), "true", "tree", RepeatPolicy::default(), &cancel);
     assert!(matches!(cancelled, Err(CouldNotRun::Cancelled)), "{cancelled:?}");
-    ground.limits =
-        Limits { soft: Some(Duration::from_millis(300)), grace: Duration::from_secs(1), ..ground.limits };
+    ground.limits = ProcessLimits {
+        soft: Some(Duration::from_millis(300)),
+        grace: Duration::from_secs(1),
+        ..ground.limits
+    };
     let late = ground.verify("sleep 600");
     let Err(CouldNotRun::Timeout(why)) = &late else { panic!("{late:?}") };
     assert!(why.contains("it took longer than 300 ms"), "{why}");
@@ -179,12 +182,12 @@ fn a_failure_that_looks_flaky_is_run_again_and_another_is_not() {
     let plain = flaky.replace("connection refused", "1 is not 2");
     let found = Ground::new().verify(&plain).unwrap();
     assert_eq!((found.outcome, found.runs), (VerifyOutcome::Failed, 1));
-    let always = Policy { when: When::Always, ..Policy::default() };
+    let always = RepeatPolicy { when: When::Always, ..RepeatPolicy::default() };
     let ground = Ground::new();
     let found = run(&ground.yard(), &plain, "tree", always, &Cancel::new()).unwrap();
     assert_eq!((found.outcome, found.runs), (VerifyOutcome::Flaky, 2));
     let ground = Ground::new();
-    let confirm = Policy { confirm: 1, ..Policy::default() };
+    let confirm = RepeatPolicy { confirm: 1, ..RepeatPolicy::default() };
     let once = "if [ -e ran ]; then exit 1; fi; touch ran";
     let found = run(&ground.yard(), once, "tree", confirm, &Cancel::new()).unwrap();
     assert_eq!((found.outcome, found.runs), (VerifyOutcome::Flaky, 2));
@@ -301,8 +304,8 @@ fn a_file_that_a_grammar_never_understood_is_not_held_against_the_work() {
     // No checker of its own: the grammar alone looks at TypeScript.
     let text = "const a: = 1;\n";
     let ground = Ground::with(&[("a.ts", text)]);
-    let before = Content { kind: Kind::File, bytes: Some(b"const b: = 2;\n".to_vec()) };
-    let after = Content { kind: Kind::File, bytes: Some(text.as_bytes().to_vec()) };
+    let before = Content { kind: EntryKind::File, bytes: Some(b"const b: = 2;\n".to_vec()) };
+    let after = Content { kind: EntryKind::File, bytes: Some(text.as_bytes().to_vec()) };
     let file = FileChange { path: "a.ts".to_owned(), before: Some(before), after: Some(after) };
     assert_eq!(ground.preflight(&["a.ts"]).status, PreflightStatus::Fail);
     let answer = ground.preflight_with(&["a.ts"], &[], &Change { files: vec![file] });
@@ -315,8 +318,11 @@ fn a_checker_that_takes_too_long_says_nothing() {
     let bin = ground.folder.path().join("bin");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(bin.join("bash"), mode).unwrap();
-    ground.limits =
-        Limits { soft: Some(Duration::from_millis(300)), grace: Duration::from_secs(1), ..ground.limits };
+    ground.limits = ProcessLimits {
+        soft: Some(Duration::from_millis(300)),
+        grace: Duration::from_secs(1),
+        ..ground.limits
+    };
     let mut yard = ground.yard();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(bin).chain(std::env::split_paths(&path));
@@ -332,7 +338,7 @@ fn a_checker_that_takes_too_long_says_nothing() {
 #[test]
 fn a_command_is_run_so_often_at_most_and_only_so_much_of_its_output_is_read() {
     let ground = Ground::new();
-    let often = Policy { reruns: 1_000, when: When::Always, confirm: 0 };
+    let often = RepeatPolicy { reruns: 1_000, when: When::Always, confirm: 0 };
     let found = run(&ground.yard(), "exit 1", "tree", often, &Cancel::new()).unwrap();
     assert_eq!((found.outcome, found.runs), (VerifyOutcome::Failed, MAX_RUNS));
     let script =

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ftl_process::{Cancel, Guard, How, Limits, MARK, Mark, Spec, Stdin, Supervisor};
+use ftl_process::{Cancel, Guard, How, MARK, Mark, ProcessLimits, Spec, Stdin, Supervisor};
 
 /// How much the process may grow, whatever is printed.
 const MAX_GROWTH: u64 = 32 * 1024 * 1024;
@@ -28,7 +28,7 @@ fn memory_stays_flat_in_a_flood() {
             folder: folder.path().to_owned(),
             env: Vec::new(),
             stdin: Stdin::Null,
-            limits: Limits::default(),
+            limits: ProcessLimits::default(),
             fence: None,
             lock: "run.1".into(),
             mark: Mark::new(MARK, &format!("flood-{:x}", ftl_folder::id::random().unwrap())).unwrap(),
@@ -43,7 +43,7 @@ fn memory_stays_flat_in_a_flood() {
         };
         let ended = supervisor.run(&spec, &cancel, &mut hear).unwrap();
         assert_eq!((ended.how, ended.cut, ended.out.total), (How::Exited(0), None, bytes), "{words:?}");
-        assert_eq!(ended.out.kept() + ended.out.dropped(), bytes);
+        assert_eq!(ended.out.kept_bytes() + ended.out.dropped(), bytes);
         let growth = most.max(resident()).saturating_sub(before);
         println!("{words:?}: grew by {} KiB in {:?}", growth / 1024, ended.took);
         assert!(growth < MAX_GROWTH, "{words:?}: grew by {growth} bytes");

@@ -8,14 +8,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use ftl_core::json::JsonExt as _;
-use ftl_core::run::{Action, ActionId, ROOT, Usage, Wanted};
+use ftl_core::run::{Action, ActionId, ActionTarget, ROOT, Usage};
 use ftl_core::value::{Name, Value};
-use ftl_engine::hands::shell::Shell;
-use ftl_engine::hands::site::Sites;
-use ftl_engine::hands::table::{Given, RecordAccess, Resources};
-use ftl_engine::hands::{Ended, Hands as _, Job, Told, Workshop};
+use ftl_engine::executors::shell::ScriptRunner;
+use ftl_engine::executors::table::{ExecutorOptions, RecordAccess, Resources};
+use ftl_engine::executors::worktrees::Sites;
+use ftl_engine::executors::{ExecutorPool, Hands as _, Job, JobEnd, JobReport};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_lifecycle::phases::Routes;
 use ftl_process::{Cancel, Guard, Supervisor};
 use ftl_records::Records;
@@ -26,25 +26,25 @@ use serde_json::{Value as Json, json};
 
 struct Bench {
     folder: tempfile::TempDir,
-    workshop: Workshop,
+    workshop: ExecutorPool,
     entry: u64,
 }
 
 impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::at(folder.path().to_owned());
+        let place = StateFolder::at(folder.path().to_owned());
         place.prepare().unwrap();
         let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
         let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
         let supervisor = Arc::new(Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap());
         let width = Width { agents: 64, ..Width::default() };
-        let (workshop, config) = (Workshop::new(width), Config::default());
+        let (workshop, config) = (ExecutorPool::new(width), Config::default());
         let limits = config.command_limits();
-        let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
+        let shell = Arc::new(ScriptRunner::new(supervisor.clone(), store.clone(), &place, limits, limits));
         let records = Arc::new(Records::new(place, store));
         let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
-        let (admission, given) = (workshop.admission().clone(), Given::default());
+        let (admission, given) = (workshop.admission().clone(), ExecutorOptions::default());
         let secrets = Arc::default();
         let records = RecordAccess { paper: records, routes: Routes::default() };
         let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
@@ -52,10 +52,10 @@ impl Bench {
         Bench { folder, workshop, entry: 0 }
     }
 
-    fn once(&self, name: &str, params: &Json) -> Ended {
+    fn once(&self, name: &str, params: &Json) -> JobEnd {
         let Value::Record(params) = Value::of(params).unwrap() else { panic!("{params} is no object") };
         let id = ActionId { entry: self.entry, index: 0 };
-        let wanted = Wanted::Action(Name::from(name));
+        let wanted = ActionTarget::Action(Name::from(name));
         let action = Action { instance: ROOT, id, wanted, params: (*params).clone(), forbidden: None };
         let (desk, told) = channel();
         self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), desk));
@@ -64,12 +64,12 @@ impl Bench {
         let report = loop {
             self.workshop.rest();
             match told.recv_timeout(Duration::from_millis(20)) {
-                Ok(Told::Report(_, _, report)) => break report,
+                Ok(JobReport::Report(_, _, report)) => break report,
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 other => panic!("{name}: {other:?}"),
             }
         };
-        self.workshop.heard(ROOT, id);
+        self.workshop.on_heard(ROOT, id);
         report.ended
     }
 
@@ -77,10 +77,10 @@ impl Bench {
     fn ask(&mut self, name: &str, params: Json) -> Json {
         self.entry += 1;
         let first = self.once(name, &params);
-        let Ended::Done(value) = &first else { panic!("{name}: {first:?}") };
+        let JobEnd::Done(value) = &first else { panic!("{name}: {first:?}") };
         let accepted = ftl_core::catalogue::Catalogue::standard().action(name).unwrap().answer.accept(value);
         assert_eq!(accepted, Ok(()), "{name} answers what it declares");
-        let Ended::Done(again) = self.once(name, &params) else {
+        let JobEnd::Done(again) = self.once(name, &params) else {
             panic!("{name} fails when it is asked again")
         };
         if !matches!(name, "campaign.propagate_blocks" | "observer.analyze" | "exploration.clear") {
@@ -92,7 +92,7 @@ impl Bench {
     fn fails(&mut self, name: &str, params: Json) -> String {
         self.entry += 1;
         match self.once(name, &params) {
-            Ended::Failed(failure) => failure.message,
+            JobEnd::Failed(failure) => failure.message,
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -192,12 +192,12 @@ fn a_campaign_goes_from_its_plan_to_its_archive() {
 fn a_lesson_with_a_fix_matches_an_error() {
     let mut bench = Bench::new();
     assert_eq!(bench.ask("lesson.match", json!({ "error": "boom" }))["found"], false);
-    let place = Place::at(bench.folder.path().to_owned());
+    let place = StateFolder::at(bench.folder.path().to_owned());
     let paper = Records::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
     let lesson = r#"{"name":"cycle","trigger":"ImportError: circular import of models","fix":"import inside the function","cost":900,"tags":["flaky"]}"#;
     let lesson = Json::parse(lesson).unwrap();
     paper
-        .learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &ftl_records::lessons::now()))
+        .learn(|lessons| lessons.learn(ftl_memory::StoredKind::Failure, lesson, &ftl_records::lessons::now()))
         .unwrap();
     let found = bench
         .ask("lesson.match", json!({ "error": "E   ImportError: circular import of models (app.py:3)" }));

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
+use ftl_core::run::{Action, ActionId, ActionTarget, FailureKind, ROOT, Usage};
 use ftl_core::value::{Name, Value};
-use ftl_engine::hands::shell::Shell;
-use ftl_engine::hands::site::Sites;
-use ftl_engine::hands::table::{Given, RecordAccess, Resources};
-use ftl_engine::hands::{Ended, Hands as _, Job, Told, Workshop};
+use ftl_engine::executors::shell::ScriptRunner;
+use ftl_engine::executors::table::{ExecutorOptions, RecordAccess, Resources};
+use ftl_engine::executors::worktrees::Sites;
+use ftl_engine::executors::{ExecutorPool, Hands as _, Job, JobEnd, JobReport};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_lifecycle::phases::Routes;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 use ftl_records::Records;
@@ -27,7 +27,7 @@ use serde_json::{Value as Json, json};
 
 struct Bench {
     folder: tempfile::TempDir,
-    workshop: Workshop,
+    workshop: ExecutorPool,
     entry: u64,
 }
 
@@ -44,18 +44,18 @@ impl Bench {
         git(root, &["init", "-q", "."]);
         git(root, &["add", "-A"]);
         git(root, &["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-qm", "begin"]);
-        let place = Place::at(root.to_owned());
+        let place = StateFolder::at(root.to_owned());
         place.prepare().unwrap();
         let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
         let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
         let supervisor = Arc::new(Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap());
         let config = Config::default();
         let limits = config.command_limits();
-        let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
+        let shell = Arc::new(ScriptRunner::new(supervisor.clone(), store.clone(), &place, limits, limits));
         let records = Arc::new(Records::new(place, store));
         let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
-        let workshop = Workshop::new(Width::default());
-        let (admission, given) = (workshop.admission().clone(), Given::default());
+        let workshop = ExecutorPool::new(Width::default());
+        let (admission, given) = (workshop.admission().clone(), ExecutorOptions::default());
         let secrets = Arc::default();
         let records = RecordAccess { paper: records, routes: Routes::default() };
         let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
@@ -69,17 +69,17 @@ impl Bench {
         bench
     }
 
-    fn begin(&self, name: &str, params: &Json, cancel: &Cancel) -> Receiver<Told> {
+    fn begin(&self, name: &str, params: &Json, cancel: &Cancel) -> Receiver<JobReport> {
         let Value::Record(params) = Value::of(params).unwrap() else { panic!("{params} is no object") };
         let id = ActionId { entry: self.entry, index: 0 };
-        let wanted = Wanted::Action(Name::from(name));
+        let wanted = ActionTarget::Action(Name::from(name));
         let action = Action { instance: ROOT, id, wanted, params: (*params).clone(), forbidden: None };
         let (desk, told) = channel();
         self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), cancel.clone(), desk));
         told
     }
 
-    fn once(&self, name: &str, params: &Json) -> Ended {
+    fn once(&self, name: &str, params: &Json) -> JobEnd {
         ended(&self.begin(name, params, &Cancel::new()))
     }
 
@@ -87,10 +87,10 @@ impl Bench {
     fn ask(&mut self, name: &str, params: Json) -> Json {
         self.entry += 1;
         let first = self.once(name, &params);
-        let Ended::Done(value) = &first else { panic!("{name}: {first:?}") };
+        let JobEnd::Done(value) = &first else { panic!("{name}: {first:?}") };
         let accepted = ftl_core::catalogue::Catalogue::standard().action(name).unwrap().answer.accept(value);
         accepted.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let Ended::Done(again) = self.once(name, &params) else { panic!("{name}: it does not go again") };
+        let JobEnd::Done(again) = self.once(name, &params) else { panic!("{name}: it does not go again") };
         let mut answers = [value, &again].map(|value| serde_json::to_value(value).unwrap());
         for answer in &mut answers {
             // How long it took and where its output is kept may differ.
@@ -104,7 +104,7 @@ impl Bench {
     fn fails(&mut self, name: &str, params: Json) -> (FailureKind, String) {
         self.entry += 1;
         match self.once(name, &params) {
-            Ended::Failed(failure) => (failure.kind, failure.message),
+            JobEnd::Failed(failure) => (failure.kind, failure.message),
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -118,9 +118,9 @@ impl Bench {
     }
 }
 
-fn ended(told: &Receiver<Told>) -> Ended {
+fn ended(told: &Receiver<JobReport>) -> JobEnd {
     match told.recv().unwrap() {
-        Told::Report(_, _, report) => report.ended,
+        JobReport::Report(_, _, report) => report.ended,
         other => panic!("{other:?}"),
     }
 }
@@ -225,7 +225,7 @@ fn work_that_is_called_off_ends_and_leaves_no_checkout() {
     let told = bench.begin("verify.run", &json!({ "command": command }), &cancel);
     until("the command runs", || here.exists());
     cancel.cancel();
-    assert_eq!(ended(&told), Ended::Cancelled);
+    assert_eq!(ended(&told), JobEnd::Cancelled);
     let left: Vec<_> = fs::read_dir(bench.folder.path().join(".ftl/worktrees")).unwrap().collect();
     assert_eq!(left.len(), 1, "its own worktree alone: {left:?}");
 }

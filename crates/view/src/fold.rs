@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::catalogue::declare::Kind;
+use ftl_core::catalogue::declare::ActionKind;
 use ftl_core::performer::Performer;
 use ftl_core::run::{ActionId, Answer, End, Entry, Fact, InstanceId, Payment, ROOT};
 use ftl_core::value::{Fields, Value};
@@ -29,7 +29,7 @@ pub struct Fold {
 impl Fold {
     /// An entry as a line, without its number and time, where a person wants to see it.
     pub fn line(&mut self, entry: &Entry) -> Option<String> {
-        let line = self.shown(entry);
+        let line = self.render_entry(entry);
         let passed = usize::from(line.is_none());
         (self.hidden, self.total) = (self.hidden + passed, self.total + passed);
         line
@@ -40,10 +40,10 @@ impl Fold {
         std::mem::take(&mut self.hidden)
     }
 
-    fn shown(&mut self, entry: &Entry) -> Option<String> {
+    fn render_entry(&mut self, entry: &Entry) -> Option<String> {
         match &entry.fact {
             Fact::Moved { from, to, .. } => (from != to).then(|| lines::line(entry)),
-            Fact::Settled { end, values, .. } => Some(of(entry, &ended(*end, values))),
+            Fact::Settled { end, values, .. } => Some(of(entry, &render_end(*end, values))),
             Fact::Opened(_) | Fact::Held { .. } => Some(lines::line(entry)),
             Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } | Fact::Adopted { .. } => {
                 Some(lines::line(entry))
@@ -64,7 +64,7 @@ impl Fold {
             }
             Fact::Heard { action, answer, by, .. } => {
                 let whom = self.asked.remove(&(entry.instance, *action));
-                heard(entry, whom.as_ref(), answer, by.as_deref())
+                render_answer(entry, whom.as_ref(), answer, by.as_deref())
             }
             Fact::Paid(Payment::Attempts { .. }) => Some(lines::line(entry)),
             Fact::Paid(Payment::Meter { .. } | Payment::Purse { .. } | Payment::Back { .. }) => None,
@@ -75,7 +75,7 @@ impl Fold {
 }
 
 /// How an instance ended, with why or with what came of it.
-fn ended(end: End, values: &Fields) -> String {
+fn render_end(end: End, values: &Fields) -> String {
     let said = |name: &str| values.get(name).and_then(Value::as_text).filter(|text| !text.trim().is_empty());
     let style = if end == End::Complete { paint::GOOD } else { paint::WARNING };
     let why = said("reason").or_else(|| said("delivered")).or_else(|| said("summary"));
@@ -84,12 +84,17 @@ fn ended(end: End, values: &Fields) -> String {
 }
 
 /// What was heard: a person's word, a failure, a verdict of a gate.
-fn heard(entry: &Entry, whom: Option<&Performer>, answer: &Answer, by: Option<&str>) -> Option<String> {
+fn render_answer(
+    entry: &Entry,
+    whom: Option<&Performer>,
+    answer: &Answer,
+    by: Option<&str>,
+) -> Option<String> {
     let (Some(whom), None) = (whom, by) else { return by.map(|_| lines::line(entry)) };
     match answer {
         Answer::Failed(failure) => {
             let what = paint(paint::ERROR, failure.kind.word());
-            Some(of(entry, &format!("{whom}: {what} {}", lines::cut(&failure.message))))
+            Some(of(entry, &format!("{whom}: {what} {}", lines::shorten_line(&failure.message))))
         }
         // How a child ended stands in its own last entry.
         Answer::Done(_) if matches!(whom, Performer::Run(_)) => None,
@@ -102,7 +107,7 @@ fn verdict(whom: &Performer, value: &Value) -> Option<String> {
     let is_gate = whom
         .action()
         .and_then(|name| Catalogue::standard().action(name))
-        .is_some_and(|action| action.kind == Kind::Gate);
+        .is_some_and(|action| action.kind == ActionKind::Gate);
     let said = |name: &str| value.field(name).as_text().map(telling).unwrap_or_default();
     let (word, style) = match (is_gate, value.field("verdict").as_text()) {
         (true, _) if value.field("passed").holds() => ("passed", paint::GOOD),
@@ -112,7 +117,7 @@ fn verdict(whom: &Performer, value: &Value) -> Option<String> {
         (false, None) => return None,
     };
     let why = if is_gate { said("summary") } else { said("feedback") };
-    let why = if why.is_empty() { String::new() } else { format!(": {}", lines::cut(&why)) };
+    let why = if why.is_empty() { String::new() } else { format!(": {}", lines::shorten_line(&why)) };
     Some(format!("{whom} {}{why}", paint(style, word)))
 }
 

@@ -19,6 +19,6 @@ pub mod cause;
 pub mod fold;
 pub mod lines;
 pub mod paint;
+pub mod relative_time;
 pub mod runs;
 pub mod summary;
-pub mod when;

@@ -8,8 +8,8 @@ use ftl_core::run::{Answer, Cause, End, Entry, Fact, Failure, Payment, ROOT, STO
 use ftl_core::value::{Fields, Value};
 
 use crate::paint::{self, paint, safe};
+use crate::relative_time;
 use crate::runs;
-use crate::when;
 
 /// How long a text inside a line may be.
 const MAX_TEXT: usize = 160;
@@ -43,10 +43,10 @@ pub fn what(fact: &Fact) -> String {
         }
         Fact::Asked { asks, .. } => {
             let names: Vec<String> = asks.iter().map(|ask| safe(&ask.whom.to_string())).collect();
-            format!("asked {}", listed(&names))
+            format!("asked {}", join_names(&names))
         }
-        Fact::Heard { action, answer, by, .. } => heard(&action.to_string(), answer, by.as_deref()),
-        Fact::Set { name, value } => format!("set {name} = {}", shown(value)),
+        Fact::Heard { action, answer, by, .. } => render_answer(&action.to_string(), answer, by.as_deref()),
+        Fact::Set { name, value } => format!("set {name} = {}", render_value(value)),
         Fact::Moved { from, to, cause, .. } => {
             let because =
                 because(cause).map_or(String::new(), |why| paint(paint::QUIET, format!(" ({why})")));
@@ -56,27 +56,32 @@ pub fn what(fact: &Fact) -> String {
         Fact::Emitted { event: Some(event), fields } => {
             format!("{event}{}", paint(paint::QUIET, fields_of(fields)))
         }
-        Fact::Paid(payment) => paid(payment),
+        Fact::Paid(payment) => render_payment(payment),
         Fact::Refilled { meter, limit } => format!("refilled {meter} to {limit}"),
         Fact::Reserved { action, usage } => format!("set aside {} for {action}", amounts(usage)),
         Fact::Released { action } => format!("released what was set aside for {action}"),
         Fact::Waived { to, by, reason, .. } => {
-            format!("{} to {to} by {}: {}", paint(paint::WARNING, "override"), safe(by), cut(reason))
+            format!("{} to {to} by {}: {}", paint(paint::WARNING, "override"), safe(by), shorten_line(reason))
         }
         Fact::Raised { meter, limit, by, reason } => {
             let limit = Unit::of_meter(meter).show(*limit);
-            format!("{} {meter} to {limit} by {}: {}", paint(paint::WARNING, "raised"), safe(by), cut(reason))
+            format!(
+                "{} {meter} to {limit} by {}: {}",
+                paint(paint::WARNING, "raised"),
+                safe(by),
+                shorten_line(reason)
+            )
         }
         Fact::Refused { what, failure, by, .. } => {
             let by = by.as_ref().map_or(String::new(), |by| format!(" by {}", safe(by)));
-            format!("{} {}{by}: {}", paint(paint::WARNING, "refused"), cut(what), why(failure))
+            format!("{} {}{by}: {}", paint(paint::WARNING, "refused"), shorten_line(what), why(failure))
         }
         Fact::Suspended { action, service, .. } if service == STOPPED => {
             format!("put off {action}: ftl was stopped")
         }
         Fact::Suspended { action, service, until } => {
             let (word, silence) = (paint(paint::WARNING, "suspended"), runs::silence(&safe(service)));
-            format!("{word} {action}: {silence}, asked again at {}", when::clock(*until))
+            format!("{word} {action}: {silence}, asked again at {}", relative_time::clock(*until))
         }
         Fact::Held { failure, .. } => format!("{} {}", paint(paint::ERROR, "held:"), why(failure)),
         Fact::Resumed { action, by, .. } => {
@@ -92,15 +97,15 @@ pub fn what(fact: &Fact) -> String {
     }
 }
 
-fn heard(action: &str, answer: &Answer, by: Option<&str>) -> String {
+fn render_answer(action: &str, answer: &Answer, by: Option<&str>) -> String {
     let by = by.map_or(String::new(), |by| format!(" from {}", safe(by)));
     match answer {
-        Answer::Done(value) => format!("heard {action}{by}: {}", shown(value)),
+        Answer::Done(value) => format!("heard {action}{by}: {}", render_value(value)),
         Answer::Failed(failure) => {
             format!(
                 "heard {action}{by}: {} {}",
                 paint(paint::ERROR, failure.kind.word()),
-                cut(&failure.message)
+                shorten_line(&failure.message)
             )
         }
     }
@@ -109,15 +114,17 @@ fn heard(action: &str, answer: &Answer, by: Option<&str>) -> String {
 fn because(cause: &Cause) -> Option<String> {
     match cause {
         Cause::Goto { guards, .. } if guards.is_empty() => None,
-        Cause::Goto { guards, .. } => Some(cut(&guards.join(" and "))),
+        Cause::Goto { guards, .. } => Some(shorten_line(&guards.join(" and "))),
         Cause::Else { failure, .. } => Some(format!("could not: {}", why(failure))),
         Cause::Limit { meter, .. } => Some(format!("{meter} spent")),
-        Cause::Waiver { by, reason, .. } => Some(format!("override by {}: {}", safe(by), cut(reason))),
-        Cause::Redo { by, reason } => Some(format!("redo by {}: {}", safe(by), cut(reason))),
+        Cause::Waiver { by, reason, .. } => {
+            Some(format!("override by {}: {}", safe(by), shorten_line(reason)))
+        }
+        Cause::Redo { by, reason } => Some(format!("redo by {}: {}", safe(by), shorten_line(reason))),
     }
 }
 
-fn paid(payment: &Payment) -> String {
+fn render_payment(payment: &Payment) -> String {
     match payment {
         Payment::Meter { meter, .. } => format!("paid {meter}"),
         Payment::Purse { action, usage, guessed } if guessed.is_empty() => {
@@ -132,9 +139,11 @@ fn paid(payment: &Payment) -> String {
         }
         Payment::Back { action, meter, count } => format!("{action} gets {count} {meter} back"),
         Payment::Attempts { action, message, forbidden: true } => {
-            format!("{action} was ended: {}", cut(message))
+            format!("{action} was ended: {}", shorten_line(message))
         }
-        Payment::Attempts { action, message, forbidden: false } => format!("{action} died: {}", cut(message)),
+        Payment::Attempts { action, message, forbidden: false } => {
+            format!("{action} died: {}", shorten_line(message))
+        }
     }
 }
 
@@ -146,10 +155,10 @@ pub fn amounts(usage: &Usage) -> String {
 }
 
 fn why(failure: &Failure) -> String {
-    cut(&failure.message)
+    shorten_line(&failure.message)
 }
 
-fn listed(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     match names {
         [] => String::from("nothing"),
         [one] => one.clone(),
@@ -159,24 +168,24 @@ fn listed(names: &[String]) -> String {
 }
 
 fn text_of(fields: &Fields) -> String {
-    fields.get("text").and_then(Value::as_text).map_or_else(|| fields_of(fields), cut)
+    fields.get("text").and_then(Value::as_text).map_or_else(|| fields_of(fields), shorten_line)
 }
 
 fn fields_of(fields: &Fields) -> String {
     fields
         .iter()
         .filter(|(_, value)| !value.is_none())
-        .map(|(name, value)| format!(" {name}={}", shown(value)))
+        .map(|(name, value)| format!(" {name}={}", render_value(value)))
         .collect()
 }
 
 /// A value on one line.
-pub fn shown(value: &Value) -> String {
-    cut(&value.to_string())
+pub fn render_value(value: &Value) -> String {
+    shorten_line(&value.to_string())
 }
 
 /// A text on one line that is not too long.
-pub fn cut(text: &str) -> String {
+pub fn shorten_line(text: &str) -> String {
     let text = safe(&text.replace(['\n', '\t'], " "));
     let text = text.trim_end();
     if text.chars().count() <= MAX_TEXT {

@@ -11,11 +11,11 @@ use ftl_core::run::{End, PULL, STOPPED, Standing, Time};
 
 use crate::cause::cause;
 use crate::paint::{self, paint, safe};
-use crate::summary::{RunStanding, Spent, Summary, Wait, What};
-use crate::when;
+use crate::relative_time;
+use crate::summary::{RunStanding, RunWait, Spent, Summary, WaitSubject};
 
 /// A run or one of its instances, as a person names it.
-pub fn named(run: impl Display, instance: u32) -> String {
+pub fn instance_label(run: impl Display, instance: u32) -> String {
     if instance == 0 { run.to_string() } else { format!("{run}/{instance}") }
 }
 
@@ -25,17 +25,17 @@ pub fn command(words: &str) -> String {
 }
 
 /// What a person can type about something that a run waits for, among all that it waits for.
-pub fn to_type(run: &impl Display, wait: &Wait, among: &[Wait]) -> Option<String> {
-    let at = named(run, wait.instance);
+pub fn to_type(run: &impl Display, wait: &RunWait, among: &[RunWait]) -> Option<String> {
+    let at = instance_label(run, wait.instance);
     match wait.what {
-        What::Held => Some(format!("ftl why {at}")),
-        What::Question => {
-            let asks = |one: &&Wait| one.what == What::Question && one.instance == wait.instance;
+        WaitSubject::Held => Some(format!("ftl why {at}")),
+        WaitSubject::Question => {
+            let asks = |one: &&RunWait| one.what == WaitSubject::Question && one.instance == wait.instance;
             let several = among.iter().filter(asks).count() > 1;
             Some(answer(&at, wait.action.as_deref().filter(|_| several)))
         }
-        What::Word => Some(format!("ftl answer {at} WORD")),
-        What::Service | What::Work => None,
+        WaitSubject::Word => Some(format!("ftl answer {at} WORD")),
+        WaitSubject::Service | WaitSubject::Work => None,
     }
 }
 
@@ -54,14 +54,16 @@ pub fn silence(service: &str) -> String {
 /// What a run waits for, a line each: at most so many, and those at work in one.
 pub fn waits(
     run: &impl Display,
-    (waits, is_interrupted): (&[Wait], bool),
+    (waits, is_interrupted): (&[RunWait], bool),
     most: usize,
     now: Time,
     width: Option<usize>,
 ) -> Vec<String> {
     // A run that nobody drives asks no service again.
-    let silent = |wait: &Wait| wait.what == What::Service && (is_interrupted || wait.text == STOPPED);
-    let people: Vec<&Wait> = waits.iter().filter(|wait| wait.what != What::Work && !silent(wait)).collect();
+    let silent =
+        |wait: &RunWait| wait.what == WaitSubject::Service && (is_interrupted || wait.text == STOPPED);
+    let people: Vec<&RunWait> =
+        waits.iter().filter(|wait| wait.what != WaitSubject::Work && !silent(wait)).collect();
     let mut lines: Vec<String> =
         people.iter().take(most).map(|wait| wait_line(run, wait, waits, now, width)).collect();
     if people.len() > most {
@@ -74,20 +76,32 @@ pub fn waits(
 }
 
 /// Something that waits for a person or a service, in one line with what to type.
-fn wait_line(run: &impl Display, wait: &Wait, among: &[Wait], now: Time, width: Option<usize>) -> String {
+fn wait_line(
+    run: &impl Display,
+    wait: &RunWait,
+    among: &[RunWait],
+    now: Time,
+    width: Option<usize>,
+) -> String {
     let (state, text) = (safe(&wait.state), safe(&wait.text));
     let line = match wait.what {
-        What::Held => format!("{} {text}", paint(paint::ERROR, format!("held in {state}:"))),
-        What::Question => format!("{} {text}", paint(paint::WARNING, format!("asks in {state}:"))),
-        What::Word => format!("{} {text}", paint(paint::WARNING, format!("waits in {state} for a word:"))),
-        What::Service => {
+        WaitSubject::Held => format!("{} {text}", paint(paint::ERROR, format!("held in {state}:"))),
+        WaitSubject::Question => format!("{} {text}", paint(paint::WARNING, format!("asks in {state}:"))),
+        WaitSubject::Word => {
+            format!("{} {text}", paint(paint::WARNING, format!("waits in {state} for a word:")))
+        }
+        WaitSubject::Service => {
             let again = wait.until.map_or(String::new(), |until| {
-                format!(", asked again {} ({})", when::left(until, now), when::clock(until))
+                format!(
+                    ", asked again {} ({})",
+                    relative_time::time_left(until, now),
+                    relative_time::clock(until)
+                )
             });
             let head = paint(paint::WARNING, format!("suspended in {state}:"));
             format!("{head} {}{again}", silence(&text))
         }
-        What::Work => format!("{text} in {state}"),
+        WaitSubject::Work => format!("{text} in {state}"),
     };
     match to_type(run, wait, among) {
         Some(words) => paint::fitted_before(&line, &command(&words), width),
@@ -96,9 +110,9 @@ fn wait_line(run: &impl Display, wait: &Wait, among: &[Wait], now: Time, width: 
 }
 
 /// Who is at work, in one line: `at work: Task(builder) × 3, sh`.
-fn at_work(waits: &[Wait]) -> Option<String> {
+fn at_work(waits: &[RunWait]) -> Option<String> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for wait in waits.iter().filter(|wait| wait.what == What::Work) {
+    for wait in waits.iter().filter(|wait| wait.what == WaitSubject::Work) {
         *names.entry(&wait.text).or_default() += 1;
     }
     let words: Vec<String> = names
@@ -109,7 +123,7 @@ fn at_work(waits: &[Wait]) -> Option<String> {
 }
 
 /// What was spent of what, where anything was.
-pub fn spent(meters: &BTreeMap<String, Spent>) -> String {
+pub fn render_spent(meters: &BTreeMap<String, Spent>) -> String {
     let is_unpriced = meters.get(UNPRICED).is_some_and(|spent| spent.used > 0);
     let told = |name: &str, spent: &Spent| match (name, is_unpriced, is_worth_telling(name, spent)) {
         (UNPRICED, _, _) => None,
@@ -164,10 +178,10 @@ pub fn at_rest(run: &impl Display, summary: &Summary) -> String {
     for wait in &summary.waits {
         let Some(words) = to_type(run, wait, &summary.waits) else { continue };
         let what = match wait.what {
-            What::Held => String::from("shows what it needs"),
-            What::Question => format!("answers: {}", safe(&wait.text)),
-            What::Word => format!("says one of: {}", safe(&wait.text)),
-            What::Service | What::Work => continue,
+            WaitSubject::Held => String::from("shows what it needs"),
+            WaitSubject::Question => format!("answers: {}", safe(&wait.text)),
+            WaitSubject::Word => format!("says one of: {}", safe(&wait.text)),
+            WaitSubject::Service | WaitSubject::Work => continue,
         };
         let line = format!("{} `{words}` {what}\n", paint(paint::HINT, "hint:"));
         if !text.contains(&line) {
@@ -186,17 +200,17 @@ pub fn reason(summary: &Summary) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn wait(what: What, text: &str, instance: u32) -> Wait {
-        Wait { instance, state: "BUILD".into(), what, text: text.into(), action: None, until: None }
+    fn wait(what: WaitSubject, text: &str, instance: u32) -> RunWait {
+        RunWait { instance, state: "BUILD".into(), what, text: text.into(), action: None, until: None }
     }
 
     #[test]
     fn those_at_work_stand_in_one_line() {
         let waits = [
-            wait(What::Work, "Task(a)", 1),
-            wait(What::Held, "x", 0),
-            wait(What::Work, "Task(a)", 2),
-            wait(What::Work, "sh", 2),
+            wait(WaitSubject::Work, "Task(a)", 1),
+            wait(WaitSubject::Held, "x", 0),
+            wait(WaitSubject::Work, "Task(a)", 2),
+            wait(WaitSubject::Work, "sh", 2),
         ];
         assert_eq!(at_work(&waits).as_deref(), Some("at work: Task(a) × 2, sh"));
         assert_eq!(at_work(&waits[1..2]), None);
@@ -206,17 +220,17 @@ mod tests {
     fn what_to_type_names_the_instance() {
         let run = "abcdefgh";
         let typed = |what, instance| to_type(&run, &wait(what, "", instance), &[]);
-        assert_eq!(typed(What::Question, 0), Some(format!("ftl answer {run} VALUE")));
-        assert_eq!(typed(What::Word, 4), Some(format!("ftl answer {run}/4 WORD")));
-        assert_eq!(typed(What::Work, 4), None);
+        assert_eq!(typed(WaitSubject::Question, 0), Some(format!("ftl answer {run} VALUE")));
+        assert_eq!(typed(WaitSubject::Word, 4), Some(format!("ftl answer {run}/4 WORD")));
+        assert_eq!(typed(WaitSubject::Work, 4), None);
     }
 
     #[test]
     fn what_to_type_names_the_question_where_several_are_open() {
         let run = "abcdefgh";
-        let asks = |instance, action: &str| Wait {
+        let asks = |instance, action: &str| RunWait {
             action: Some(action.to_owned()),
-            ..wait(What::Question, "?", instance)
+            ..wait(WaitSubject::Question, "?", instance)
         };
         let waits = [asks(2, "3.0"), asks(2, "3.1"), asks(4, "5.0")];
         let typed: Vec<Option<String>> = waits.iter().map(|one| to_type(&run, one, &waits)).collect();
@@ -227,7 +241,11 @@ mod tests {
 
     #[test]
     fn every_hint_stands_once() {
-        let waits = vec![wait(What::Held, "one", 2), wait(What::Held, "two", 2), wait(What::Held, "one", 3)];
+        let waits = vec![
+            wait(WaitSubject::Held, "one", 2),
+            wait(WaitSubject::Held, "two", 2),
+            wait(WaitSubject::Held, "one", 3),
+        ];
         let summary = Summary { waits, reason: Some(String::new()), state: "A".into(), ..Summary::default() };
         let text = anstream::adapter::strip_str(&at_rest(&"abcdefgh", &summary)).to_string();
         let lines: Vec<&str> = text.lines().collect();
@@ -246,7 +264,7 @@ mod tests {
                 ("tokens", spent(7, None)),
                 (UNPRICED, spent(2, None)),
             ];
-            super::spent(&meters.map(|(name, spent)| (name.to_owned(), spent)).into())
+            super::render_spent(&meters.map(|(name, spent)| (name.to_owned(), spent)).into())
         };
         assert_eq!(of(0), format!("money unknown{}tokens 7", paint::DOT));
         assert_eq!(of(610_000), format!("money 0.61/20.00 + unknown{}tokens 7", paint::DOT));

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ftl_core::run::{
-    Action, End, Instance, InstanceId, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId, Time, Wanted,
+    Action, ActionTarget, End, Instance, InstanceId, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId,
+    Time,
 };
 use ftl_core::value::Value;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -104,7 +105,7 @@ pub struct Summary {
     pub meters: BTreeMap<String, Spent>,
     /// What it waits for; the first `MAX_WAITS`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<Wait>,
+    pub waits: Vec<RunWait>,
     /// How many instances were opened, and how many of them have ended.
     pub instances: (u64, u64),
     /// The last entry that is in it.
@@ -133,13 +134,13 @@ fn is_zero(amount: &u64) -> bool {
 
 /// Something that a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
+pub struct RunWait {
     /// Whose: the number of the instance.
     pub instance: u32,
     /// The state it is in.
     pub state: String,
     /// The kind of thing that is waited for.
-    pub what: What,
+    pub what: WaitSubject,
     /// In words: the question, the reason, the service, whom it asked.
     pub text: String,
     /// The action, where there is one.
@@ -153,7 +154,7 @@ pub struct Wait {
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum WaitSubject {
     /// A person must speak before it goes on.
     Held,
     /// A person's answer.
@@ -173,17 +174,17 @@ pub type Questions = BTreeMap<(u32, String), String>;
 /// The words of a question that is asked now.
 pub fn question(action: &Action) -> Option<((u32, String), String)> {
     let text = match &action.wanted {
-        Wanted::Question => {
+        ActionTarget::Question => {
             let choices = action.params.get("choices").map(Value::items).unwrap_or_default();
             let choices: Vec<&str> = choices.iter().filter_map(Value::as_text).collect();
             let asked = action.params.get("question").or_else(|| action.params.values().next());
             let asked = asked.map_or_else(String::new, spoken);
             if choices.is_empty() { asked } else { format!("{asked} [{}]", choices.join("|")) }
         }
-        Wanted::Word(words) => words.join(" | "),
-        Wanted::Action(_) | Wanted::Task { .. } => return None,
+        ActionTarget::Word(words) => words.join(" | "),
+        ActionTarget::Action(_) | ActionTarget::Task { .. } => return None,
     };
-    Some(((action.instance.0, action.id.to_string()), cut(&text)))
+    Some(((action.instance.0, action.id.to_string()), shorten(&text)))
 }
 
 fn spoken(value: &Value) -> String {
@@ -203,7 +204,7 @@ impl Summary {
     /// The summary of one instance and of what it opened.
     pub fn of_instance(run: &Run, questions: &Questions, id: InstanceId) -> Summary {
         let Some(root) = run.instance(id) else { return Summary::default() };
-        let mut waits: Vec<Wait> = Vec::new();
+        let mut waits: Vec<RunWait> = Vec::new();
         let mut live = 0u64;
         for instance in run.live().filter(|one| is_below(run, one, id)) {
             live += 1;
@@ -254,51 +255,53 @@ fn is_below(run: &Run, instance: &Instance, above: InstanceId) -> bool {
 
 /// How a run stands that has not ended: over everything that is open, however little of it is shown.
 fn standing(run: &Run, id: InstanceId) -> Standing {
-    let mut best = What::Held;
+    let mut best = WaitSubject::Held;
     for instance in run.live().filter(|one| is_below(run, one, id)) {
         let stuck = is_stuck(instance);
         for what in instance.open.values().filter_map(|open| kind_of(open)) {
             match what {
-                What::Work => return Standing::Running,
-                What::Service => best = What::Service,
-                What::Question | What::Word if best == What::Held && !stuck => best = what,
-                What::Question | What::Word | What::Held => {}
+                WaitSubject::Work => return Standing::Running,
+                WaitSubject::Service => best = WaitSubject::Service,
+                WaitSubject::Question | WaitSubject::Word if best == WaitSubject::Held && !stuck => {
+                    best = what
+                }
+                WaitSubject::Question | WaitSubject::Word | WaitSubject::Held => {}
             }
         }
     }
     match best {
-        What::Held => Standing::Held,
-        What::Question | What::Word => Standing::Waiting,
-        What::Service => Standing::Suspended,
-        What::Work => Standing::Running,
+        WaitSubject::Held => Standing::Held,
+        WaitSubject::Question | WaitSubject::Word => Standing::Waiting,
+        WaitSubject::Service => Standing::Suspended,
+        WaitSubject::Work => Standing::Running,
     }
 }
 
 /// What is waited for with something open; children and items wait with what they have open themselves.
-fn kind_of(open: &Open) -> Option<What> {
+fn kind_of(open: &Open) -> Option<WaitSubject> {
     if open.held.is_some() {
-        return Some(What::Held);
+        return Some(WaitSubject::Held);
     }
     if open.suspended.is_some() {
-        return Some(What::Service);
+        return Some(WaitSubject::Service);
     }
     match &open.kind {
-        OpenKind::Call | OpenKind::Record => Some(What::Work),
-        OpenKind::Words(_) => Some(What::Word),
-        OpenKind::Question => Some(What::Question),
+        OpenKind::Call | OpenKind::Record => Some(WaitSubject::Work),
+        OpenKind::Words(_) => Some(WaitSubject::Word),
+        OpenKind::Question => Some(WaitSubject::Question),
         OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => None,
     }
 }
 
-fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<Wait>) {
+fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<RunWait>) {
     let state = instance.state.to_string();
     let id = instance.id.0;
     for held in instance.held.values() {
-        let text = cut(&held.failure.message);
-        waits.push(Wait {
+        let text = shorten(&held.failure.message);
+        waits.push(RunWait {
             instance: id,
             state: state.clone(),
-            what: What::Held,
+            what: WaitSubject::Held,
             text,
             action: None,
             until: None,
@@ -307,13 +310,13 @@ fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<Wait>) {
     let stuck = is_stuck(instance);
     for (action, open) in instance.open.iter() {
         let Some((what, text, until)) = wait_of(open) else { continue };
-        if stuck && matches!(what, What::Word | What::Question) {
+        if stuck && matches!(what, WaitSubject::Word | WaitSubject::Question) {
             continue;
         }
         let action = action.to_string();
         let asked = questions.get(&(id, action.clone())).cloned().unwrap_or(text);
         let (state, action) = (state.clone(), Some(action));
-        waits.push(Wait { instance: id, state, what, text: asked, action, until });
+        waits.push(RunWait { instance: id, state, what, text: asked, action, until });
     }
 }
 
@@ -322,18 +325,18 @@ fn is_stuck(instance: &Instance) -> bool {
     instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck)
 }
 
-fn wait_of(open: &Open) -> Option<(What, String, Option<Time>)> {
+fn wait_of(open: &Open) -> Option<(WaitSubject, String, Option<Time>)> {
     if open.held.is_some() {
         // Its line of work says why.
         return None;
     }
     if let Some((service, until)) = &open.suspended {
-        return Some((What::Service, service.clone(), Some(*until)));
+        return Some((WaitSubject::Service, service.clone(), Some(*until)));
     }
     match &open.kind {
-        OpenKind::Call | OpenKind::Record => Some((What::Work, open.whom.to_string(), None)),
-        OpenKind::Words(words) => Some((What::Word, words.join(" | "), None)),
-        OpenKind::Question => Some((What::Question, String::from("a question"), None)),
+        OpenKind::Call | OpenKind::Record => Some((WaitSubject::Work, open.whom.to_string(), None)),
+        OpenKind::Words(words) => Some((WaitSubject::Word, words.join(" | "), None)),
+        OpenKind::Question => Some((WaitSubject::Question, String::from("a question"), None)),
         OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => None,
     }
 }
@@ -342,18 +345,21 @@ fn wait_of(open: &Open) -> Option<(What, String, Option<Time>)> {
 fn title(root: &Instance) -> String {
     let named = ["objective", "story", "brief", "task"].iter().find_map(|name| root.inputs.get(*name));
     let text = named.and_then(Value::as_text).or_else(|| root.inputs.values().find_map(Value::as_text));
-    cut(text.unwrap_or_default())
+    shorten(text.unwrap_or_default())
 }
 
-fn reason(root: &Instance, waits: &[Wait]) -> Option<String> {
+fn reason(root: &Instance, waits: &[RunWait]) -> Option<String> {
     let ended = root.end.as_ref().and_then(|(_, values)| values.get("reason")).and_then(Value::as_text);
-    let held = waits.iter().find(|wait| wait.what == What::Held).map(|wait| wait.text.as_str());
-    ended.or(held).map(cut)
+    let held = waits.iter().find(|wait| wait.what == WaitSubject::Held).map(|wait| wait.text.as_str());
+    ended.or(held).map(shorten)
 }
 
 fn meters(run: &Run, root: &Instance) -> BTreeMap<String, Spent> {
     let own = root.meters.iter().map(|(name, meter)| {
-        (name.to_string(), Spent { used: meter.used(), limit: Some(meter.limit), reserved: 0, unknown: 0 })
+        (
+            name.to_string(),
+            Spent { used: meter.highest_use(), limit: Some(meter.limit), reserved: 0, unknown: 0 },
+        )
     });
     let spent = |purse: &Purse| Spent {
         used: purse.used,
@@ -366,7 +372,7 @@ fn meters(run: &Run, root: &Instance) -> BTreeMap<String, Spent> {
 }
 
 /// A text on one line, cut to what a summary holds.
-pub fn cut(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let line: String = text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
     if line.len() <= MAX_TEXT {
         return line;

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::desk::Deed;
+use ftl_core::tool_policy::Deed;
 use serde_json::Value as Json;
 
 use super::wire::SERVER;
-use crate::bench::SPEAKING;
+use crate::toolset::SPEAKING;
 
 /// How many calls of one turn are remembered.
 pub const MAX_CALLS_SEEN: usize = 2000;
@@ -132,7 +132,7 @@ impl Calls {
     }
 
     /// Takes in what is told about a call. An error when there are too many.
-    pub(super) fn told(&mut self, id: &str, told: &Json) -> Result<(), String> {
+    pub(super) fn record_update(&mut self, id: &str, told: &Json) -> Result<(), String> {
         if !self.seen.contains_key(id) && self.seen.len() >= MAX_CALLS_SEEN {
             return Err(format!("it made more than {MAX_CALLS_SEEN} calls in one turn"));
         }
@@ -208,7 +208,7 @@ impl Calls {
     }
 
     /// An effect was ruled on by itself.
-    pub(super) fn made(&mut self, deed: Deed, path: Option<&str>) {
+    pub(super) fn note_effect(&mut self, deed: Deed, path: Option<&str>) {
         self.made.push(Made { deed, path: path.map(str::to_owned), is_claimed: false });
     }
 
@@ -299,7 +299,7 @@ impl Seen {
 
     /// What tools of that name do, where the agent does not say: goose asks about `other`.
     fn by_name(&self) -> Act {
-        match self.called() {
+        match self.tool_name() {
             "write" | "edit" | "text_editor" | "write_file" | "edit_file" | "apply_patch" => Act::Change,
             "shell" | "bash" | "exec_command" | "execute" | "terminal" => Act::Run,
             "read" | "read_file" | "view" | "tree" | "list" => Act::Look("read"),
@@ -309,7 +309,7 @@ impl Seen {
     }
 
     /// Its name, or the first word of its title.
-    pub(super) fn called(&self) -> &str {
+    pub(super) fn tool_name(&self) -> &str {
         let name = if self.name.is_empty() { &self.title } else { &self.name };
         let name = name.strip_prefix("developer__").unwrap_or(name);
         let name = name.split_whitespace().next().unwrap_or_default();
@@ -405,7 +405,7 @@ mod tests {
 
     fn act(told: &Json) -> Act {
         let mut calls = Calls::default();
-        calls.told("1", told).unwrap();
+        calls.record_update("1", told).unwrap();
         calls.get("1").unwrap().act()
     }
 
@@ -459,12 +459,15 @@ mod tests {
     #[test]
     fn what_is_told_in_pieces_is_one_call() {
         let mut calls = Calls::default();
-        calls.told("1", &json!({ "kind": "edit", "name": "Write", "rawInput": {} })).unwrap();
+        calls.record_update("1", &json!({ "kind": "edit", "name": "Write", "rawInput": {} })).unwrap();
         calls
-            .told("1", &json!({ "rawInput": { "file_path": "/w/a" }, "locations": [{ "path": "/w/a" }] }))
+            .record_update(
+                "1",
+                &json!({ "rawInput": { "file_path": "/w/a" }, "locations": [{ "path": "/w/a" }] }),
+            )
             .unwrap();
         calls
-            .told("1", &json!({ "kind": "other", "content": [{ "type": "diff", "path": "/w/b" }] }))
+            .record_update("1", &json!({ "kind": "other", "content": [{ "type": "diff", "path": "/w/b" }] }))
             .unwrap();
         let seen = calls.get("1").unwrap();
         assert_eq!(
@@ -476,7 +479,7 @@ mod tests {
     #[test]
     fn an_effect_of_an_allowed_call_is_covered_once() {
         let mut calls = Calls::default();
-        calls.told("1", &json!({ "kind": "edit", "locations": [{ "path": "a" }] })).unwrap();
+        calls.record_update("1", &json!({ "kind": "edit", "locations": [{ "path": "a" }] })).unwrap();
         calls.ruled("1", true);
         assert_eq!(calls.owner(Deed::Look, Some("a"), &plain), Owner::Allowed);
         assert_eq!(calls.owner(Deed::Change, Some("a"), &plain), Owner::Allowed);
@@ -489,28 +492,34 @@ mod tests {
     #[test]
     fn an_effect_of_a_told_call_rules_on_that_call() {
         let mut calls = Calls::default();
-        calls.told("1", &json!({ "kind": "edit", "locations": [{ "path": "a" }] })).unwrap();
+        calls.record_update("1", &json!({ "kind": "edit", "locations": [{ "path": "a" }] })).unwrap();
         assert_eq!(calls.owner(Deed::Look, Some("a"), &plain), Owner::Of("1".into()));
         calls.ruled("1", true);
         calls.covered("1", Deed::Look, Some("a"));
         assert_eq!(calls.owner(Deed::Change, Some("a"), &plain), Owner::Allowed);
-        calls.told("2", &json!({ "kind": "read", "locations": [{ "path": "a" }] })).unwrap();
+        calls.record_update("2", &json!({ "kind": "read", "locations": [{ "path": "a" }] })).unwrap();
         assert_eq!(calls.owner(Deed::Change, Some("a"), &plain), Owner::Nobody, "reading is not writing");
     }
 
     #[test]
     fn an_effect_that_was_made_first_is_not_counted_again() {
         let mut calls = Calls::default();
-        calls.told("1", &json!({ "kind": "other" })).unwrap();
+        calls.record_update("1", &json!({ "kind": "other" })).unwrap();
         assert_eq!(calls.owner(Deed::Change, Some("a"), &plain), Owner::Nobody);
-        calls.made(Deed::Change, Some("a"));
+        calls.note_effect(Deed::Change, Some("a"));
         calls
-            .told("1", &json!({ "kind": "edit", "locations": [{ "path": "a" }], "status": "completed" }))
+            .record_update(
+                "1",
+                &json!({ "kind": "edit", "locations": [{ "path": "a" }], "status": "completed" }),
+            )
             .unwrap();
         assert!(calls.unruled(false, &plain).is_empty());
         // Another call about the same path has no effect of its own left.
         calls
-            .told("2", &json!({ "kind": "edit", "locations": [{ "path": "a" }], "status": "failed" }))
+            .record_update(
+                "2",
+                &json!({ "kind": "edit", "locations": [{ "path": "a" }], "status": "failed" }),
+            )
             .unwrap();
         assert_eq!(calls.unruled(false, &plain), ["2"]);
         calls.ruled("2", false);
@@ -520,11 +529,11 @@ mod tests {
     #[test]
     fn a_command_is_matched_by_its_deed() {
         let mut calls = Calls::default();
-        calls.told("1", &json!({ "kind": "execute" })).unwrap();
+        calls.record_update("1", &json!({ "kind": "execute" })).unwrap();
         calls.ruled("1", true);
         assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Allowed);
         assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Nobody);
-        calls.told("1", &json!({ "status": "completed" })).unwrap();
+        calls.record_update("1", &json!({ "status": "completed" })).unwrap();
         calls.ruled("1", true);
         assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Nobody, "what is over covers nothing");
     }
@@ -533,12 +542,12 @@ mod tests {
     fn a_name_that_is_used_again_is_another_call() {
         let mut calls = Calls::default();
         let told = json!({ "kind": "execute", "status": "completed" });
-        calls.told("1", &told).unwrap();
+        calls.record_update("1", &told).unwrap();
         calls.ruled("1", true);
         calls.renew("1");
-        calls.told("1", &told).unwrap();
+        calls.record_update("1", &told).unwrap();
         assert_eq!(calls.unruled(false, &plain), ["1"]);
-        calls.told("2", &json!({ "kind": "execute" })).unwrap();
+        calls.record_update("2", &json!({ "kind": "execute" })).unwrap();
         calls.ruled("2", true);
         calls.renew("2");
         assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Allowed, "it is not over");
@@ -548,7 +557,7 @@ mod tests {
     fn a_call_that_was_allowed_as_ours_must_arrive() {
         let mut calls = Calls::default();
         for id in ["1", "2"] {
-            calls.told(id, &json!({ "name": "mcp__ftl__submit" })).unwrap();
+            calls.record_update(id, &json!({ "name": "mcp__ftl__submit" })).unwrap();
             calls.await_arrival(id, "submit");
         }
         assert_eq!(
@@ -558,9 +567,9 @@ mod tests {
         );
         calls.arrived("recall");
         calls.arrived("submit");
-        calls.told("1", &json!({ "status": "completed" })).unwrap();
+        calls.record_update("1", &json!({ "status": "completed" })).unwrap();
         assert_eq!(calls.missing(false), None);
-        calls.told("2", &json!({ "name": "shell", "status": "failed" })).unwrap();
+        calls.record_update("2", &json!({ "name": "shell", "status": "failed" })).unwrap();
         assert_eq!(calls.missing(false), Some("submit"), "another name does not help");
         calls.arrived("submit");
         assert_eq!(calls.missing(true), None);
@@ -570,12 +579,12 @@ mod tests {
     fn a_turn_has_so_many_calls() {
         let mut calls = Calls::default();
         for number in 0..MAX_CALLS_SEEN {
-            calls.told(&number.to_string(), &json!({})).unwrap();
+            calls.record_update(&number.to_string(), &json!({})).unwrap();
         }
-        calls.told("1", &json!({})).unwrap();
-        assert!(calls.told("more", &json!({})).unwrap_err().contains("more than"));
+        calls.record_update("1", &json!({})).unwrap();
+        assert!(calls.record_update("more", &json!({})).unwrap_err().contains("more than"));
         let many: Vec<Json> = (0..=MAX_PATHS).map(|at| json!({ "path": at.to_string() })).collect();
-        calls.told("1", &json!({ "locations": many })).unwrap();
+        calls.record_update("1", &json!({ "locations": many })).unwrap();
         assert_eq!(calls.get("1").unwrap().paths().len(), MAX_PATHS);
     }
 }

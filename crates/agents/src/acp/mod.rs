@@ -19,27 +19,27 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session};
+use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder};
+use crate::error::AgentError;
 use crate::secrets::Secrets;
 use crate::timing::Timing;
-use crate::trouble::Trouble;
 
 pub use calls::{MAX_CALLS_SEEN, MAX_PATHS};
 pub use session::{MAX_CANCEL, MAX_CLOSE, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START};
-pub use settings::{Agent, Asks, Habits, Loads, Meter, Serves};
+pub use settings::{AcpAgent, Asks, Habits, Loads, Serves, TokenCount};
 pub use terminals::{MAX_OUTPUT_BYTES, MAX_TERMINALS, MAX_VARIABLES};
 pub use wire::MAX_TOLD_BYTES;
 
 /// The backend of an ACP agent.
 pub struct Acp {
-    agent: Arc<Agent>,
+    agent: Arc<AcpAgent>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
 }
 
 impl Acp {
     /// A backend that starts that agent. The keys in its environment should be among the secrets.
-    pub fn new(agent: Agent, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Acp {
+    pub fn new(agent: AcpAgent, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Acp {
         Acp { agent: Arc::new(agent), secrets, timing }
     }
 }
@@ -53,13 +53,13 @@ impl Backend for Acp {
         self.agent.habits.enforces()
     }
 
-    fn probe(&self) -> Probe {
+    fn probe(&self) -> ProbeResult {
         let agent = &self.agent;
         let shown = agent.program.display();
         let path = agent.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        match found(&agent.program, path) {
-            Some(program) => Probe { usable: Ok(()), what: format!("{}, over ACP", program.display()) },
-            None => Probe {
+        match find_program(&agent.program, path) {
+            Some(program) => ProbeResult { usable: Ok(()), what: format!("{}, over ACP", program.display()) },
+            None => ProbeResult {
                 usable: Err(format!(
                     "{shown} is not there: install it, or name its whole path in the settings"
                 )),
@@ -68,7 +68,11 @@ impl Backend for Acp {
         }
     }
 
-    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+    fn open(
+        &self,
+        order: SessionOrder,
+        desk: Arc<dyn SessionHost>,
+    ) -> Result<Box<dyn AgentSession>, AgentError> {
         let talk =
             session::Talk::open(self.agent.clone(), order, desk, self.secrets.clone(), self.timing.clone())?;
         Ok(Box::new(talk))
@@ -76,7 +80,7 @@ impl Backend for Acp {
 }
 
 /// Where a program is, looked up as it will be.
-fn found(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
+fn find_program(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };

@@ -3,7 +3,7 @@
 //! A file is opened on the very path that was ruled on, and what leads out of the folder is never covered
 //! by an earlier permission. What an agent did without asking is ruled on when it becomes known.
 
-use ftl_core::desk::{Call, Deed, Ruling, Spot, rule};
+use ftl_core::tool_policy::{Deed, ResolvedPath, Ruling, ToolCall, rule};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::calls::{Act, Owner, Seen};
 use super::session::{End, Talk, not_arrived};
 use super::terminals::Wanted;
 use super::wire::Reply;
-use crate::bench::MAX_FILE_BYTES;
-use crate::bench::folder::{Folder, Resolved};
 use crate::contract::{Said, Verdict};
+use crate::error::AgentError;
 use crate::schema::text_in;
-use crate::trouble::Trouble;
+use crate::toolset::MAX_FILE_BYTES;
+use crate::toolset::folder::{Resolved, WorkFolder};
 
 /// What stands for a path that an agent does not name.
 const UNNAMED: &str = "a file that the agent does not name";
@@ -26,7 +26,7 @@ const SHOWN: usize = 200;
 
 impl Talk {
     /// Answers a request of the agent.
-    pub(super) fn asked(&mut self, method: &str, params: &Json, reply: Reply) -> Result<(), Trouble> {
+    pub(super) fn on_request(&mut self, method: &str, params: &Json, reply: Reply) -> Result<(), AgentError> {
         let known = matches!(
             method,
             "session/request_permission"
@@ -61,14 +61,14 @@ impl Talk {
         Ok(())
     }
 
-    fn permission(&mut self, params: &Json, reply: Reply) -> Result<(), Trouble> {
+    fn permission(&mut self, params: &Json, reply: Reply) -> Result<(), AgentError> {
         let call = params.get("toolCall").unwrap_or(&Json::Null);
         let Some(id) = call.get("toolCallId").and_then(Json::as_str) else {
             reply.refuse("the call has no id");
             return Ok(());
         };
         self.calls.renew(id);
-        self.calls.told(id, call).map_err(|why| bad(&why))?;
+        self.calls.record_update(id, call).map_err(|why| bad(&why))?;
         let is_allowed = !self.is_leaving() && self.is_permitted(id);
         reply.with(json!({ "outcome": outcome(params, is_allowed) }));
         Ok(())
@@ -104,28 +104,29 @@ impl Talk {
     }
 
     /// The call as the desk sees it; nothing where there is nothing to judge.
-    fn call_of(&self, id: &str) -> Option<(Act, Call)> {
+    fn call_of(&self, id: &str) -> Option<(Act, ToolCall)> {
         let seen = self.calls.get(id)?;
         let act = seen.act();
         let deed = act.deed()?;
-        let spots: Vec<Option<Spot>> = match deed {
+        let spots: Vec<Option<ResolvedPath>> = match deed {
             Deed::Look | Deed::Change => {
                 seen.paths().iter().map(|path| Some(spot(&self.folder, path))).collect()
             }
             Deed::Run | Deed::Speak => Vec::new(),
         };
-        let unnamed = (deed == Deed::Change).then(|| Spot::Outside(UNNAMED.to_owned()));
-        let call = |spot: Option<Spot>| Call { tool: self.tool(&act, spot.as_ref()), deed, spot };
+        let unnamed = (deed == Deed::Change).then(|| ResolvedPath::Outside(UNNAMED.to_owned()));
+        let call = |spot: Option<ResolvedPath>| ToolCall { tool: self.tool(&act, spot.as_ref()), deed, spot };
         let mut calls = spots.into_iter().map(call);
-        let first = calls.next().unwrap_or_else(|| Call { tool: self.tool(&act, None), deed, spot: unnamed });
+        let first =
+            calls.next().unwrap_or_else(|| ToolCall { tool: self.tool(&act, None), deed, spot: unnamed });
         // Of several paths the one that may not be is put to the desk; a call counts once.
-        let may_not = |call: &Call| matches!(rule(&self.order.allowance, 0, call), Ruling::Deny(_));
+        let may_not = |call: &ToolCall| matches!(rule(&self.order.allowance, 0, call), Ruling::Deny(_));
         let call = if may_not(&first) { first } else { calls.find(may_not).unwrap_or(first) };
         Some((act, call))
     }
 
     /// The name of the tool among ours. What stands there already is edited, what does not is written.
-    fn tool(&self, act: &Act, spot: Option<&Spot>) -> Name {
+    fn tool(&self, act: &Act, spot: Option<&ResolvedPath>) -> Name {
         match act {
             Act::Ours | Act::Nothing => Name::from("speak"),
             Act::Look(name) => Name::from(*name),
@@ -133,8 +134,8 @@ impl Talk {
             Act::Other(name) => Name::from(name.chars().take(SHOWN).collect::<String>().as_str()),
             Act::Change => {
                 let path = match spot {
-                    Some(Spot::Inside(path)) => self.folder.resolve(path).ok(),
-                    Some(Spot::Outside(_)) | None => None,
+                    Some(ResolvedPath::Inside(path)) => self.folder.resolve(path).ok(),
+                    Some(ResolvedPath::Outside(_)) | None => None,
                 };
                 let is_there = path.is_some_and(|path| self.folder.kind(&path).is_some());
                 Name::from(if is_there { "edit" } else { "write" })
@@ -147,7 +148,7 @@ impl Talk {
     }
 
     /// Puts a call to the desk, and shows it. Why it may not be made, if it may not.
-    fn ruled(&mut self, call: &Call, about: &str) -> Result<(), String> {
+    fn ruled(&mut self, call: &ToolCall, about: &str) -> Result<(), String> {
         self.words.call(&self.secrets, &*self.desk);
         let about: String = about.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
         self.desk.say(Said::Call(&call.tool, &self.secrets.redact(&about)));
@@ -162,7 +163,7 @@ impl Talk {
                 String::from("a person is asked first")
             }
             Verdict::Stop(why) => {
-                self.leave(End::Over(Trouble::Stopped(why.clone())), Duration::ZERO);
+                self.leave(End::Over(AgentError::Stopped(why.clone())), Duration::ZERO);
                 why
             }
         };
@@ -171,7 +172,7 @@ impl Talk {
     }
 
     /// Takes in what is told about a call, and rules on what has been made without asking.
-    pub(super) fn told_of_a_call(&mut self, update: &Json) -> Result<(), Trouble> {
+    pub(super) fn told_of_a_call(&mut self, update: &Json) -> Result<(), AgentError> {
         let Some(id) = update.get("toolCallId").and_then(Json::as_str) else { return Ok(()) };
         if update.get("sessionUpdate").and_then(Json::as_str) == Some("tool_call") {
             self.calls.renew(id);
@@ -179,7 +180,7 @@ impl Talk {
         if self.calls.get(id).is_none() {
             self.words.call(&self.secrets, &*self.desk);
         }
-        self.calls.told(id, update).map_err(|why| bad(&why))?;
+        self.calls.record_update(id, update).map_err(|why| bad(&why))?;
         self.record_call(id, update);
         let unruled = self.unruled(false);
         unruled.iter().for_each(|id| self.rule_afterwards(id));
@@ -239,18 +240,18 @@ impl Talk {
     }
 
     /// Whether an effect may be made that the agent leaves to us.
-    fn may(&mut self, deed: Deed, act: &Act, spot: Option<Spot>, about: &str) -> Result<(), String> {
+    fn may(&mut self, deed: Deed, act: &Act, spot: Option<ResolvedPath>, about: &str) -> Result<(), String> {
         if self.is_leaving() {
             return Err(String::from("your turn is over"));
         }
-        let call = Call { tool: self.tool(act, spot.as_ref()), deed, spot };
+        let call = ToolCall { tool: self.tool(act, spot.as_ref()), deed, spot };
         let path = match &call.spot {
             // Nothing covers what leads out.
-            Some(Spot::Outside(path)) => {
-                self.calls.made(deed, Some(path));
+            Some(ResolvedPath::Outside(path)) => {
+                self.calls.note_effect(deed, Some(path));
                 return self.ruled(&call, about);
             }
-            Some(Spot::Inside(path)) => Some(path.as_str()),
+            Some(ResolvedPath::Inside(path)) => Some(path.as_str()),
             None => None,
         };
         let folder = &self.folder;
@@ -264,7 +265,7 @@ impl Talk {
                 if is_allowed { Ok(()) } else { Err(why()) }
             }
             Owner::Nobody => {
-                self.calls.made(deed, path);
+                self.calls.note_effect(deed, path);
                 self.ruled(&call, about)
             }
         }
@@ -323,7 +324,7 @@ impl Talk {
         self.desk.tried("bash", &json!({ "command": wanted.command }));
         let folder = wanted.folder.clone().unwrap_or_else(|| String::from("."));
         let (found, place) = (self.folder.resolve(&folder), spot(&self.folder, &folder));
-        let outside = matches!(place, Spot::Outside(_)).then_some(place);
+        let outside = matches!(place, ResolvedPath::Outside(_)).then_some(place);
         if let Err(why) = self.may(Deed::Run, &Act::Run, outside, &wanted.command) {
             return reply.refuse(&format!("denied: {why}"));
         }
@@ -339,22 +340,22 @@ impl Talk {
     }
 }
 
-fn bad(why: &str) -> Trouble {
-    Trouble::Bad(format!("the agent is not to be trusted any more: {why}"))
+fn bad(why: &str) -> AgentError {
+    AgentError::Bad(format!("the agent is not to be trusted any more: {why}"))
 }
 
-fn spot(folder: &Folder, path: &str) -> Spot {
-    folder.resolve(path).map_or_else(|spot| spot, |path| Spot::Inside(path.text()))
+fn spot(folder: &WorkFolder, path: &str) -> ResolvedPath {
+    folder.resolve(path).map_or_else(|spot| spot, |path| ResolvedPath::Inside(path.text()))
 }
 
 /// A path as the book of calls compares it. What leads out is never equal to what does not.
-fn compared(folder: &Folder, path: &str) -> String {
+fn compared(folder: &WorkFolder, path: &str) -> String {
     match spot(folder, path) {
-        Spot::Inside(path) | Spot::Outside(path) => path,
+        ResolvedPath::Inside(path) | ResolvedPath::Outside(path) => path,
     }
 }
 
-fn text(folder: &Folder, path: &Resolved) -> Result<String, String> {
+fn text(folder: &WorkFolder, path: &Resolved) -> Result<String, String> {
     let named = |error: std::io::Error| format!("{}: {error}", path.text());
     let (bytes, size) = folder.read(path, MAX_FILE_BYTES).map_err(named)?;
     if size > MAX_FILE_BYTES {

@@ -15,19 +15,21 @@ use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use super::calls::Calls;
-use super::settings::{Agent, Loads, Meter};
+use super::settings::{AcpAgent, Loads, TokenCount};
 use super::terminals::Terminals;
 use super::usage::Used;
 use super::wire::{News, Refusal, SERVER, Wire, wants_login};
 use super::words::Words;
-use crate::bench::folder::Folder;
-use crate::bench::{Bench, Done, SPEAKING};
-use crate::contract::{Desk, MONEY, Misfits, Order, Part, Rest, Session, TOKENS, TURNS};
-use crate::launch::{Exit, Heard, Hearing, Input, Program, Tree, first_cause};
+use crate::contract::{
+    AgentSession, MONEY, Misfits, PromptPart, SessionHost, SessionOrder, TOKENS, TURNS, TurnRest,
+};
+use crate::error::AgentError;
+use crate::launch::{AgentProgram, Heard, Hearing, InputChannel, ProgramExit, Tree, first_cause};
+use crate::mcp_endpoint::{Knock, Offer, Window};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
-use crate::trouble::Trouble;
-use crate::window::{Knock, Offer, Window};
+use crate::toolset::folder::WorkFolder;
+use crate::toolset::{Bench, Done, SPEAKING};
 
 /// How long an agent may take until a session is open.
 pub const MAX_START: Duration = Duration::from_secs(60);
@@ -59,12 +61,12 @@ const TOOLS: &str = "The MCP server `ftl` offers these tools to you: {}. If you 
 
 /// A session.
 pub(super) struct Talk {
-    pub(super) agent: Arc<Agent>,
-    pub(super) order: Order,
-    pub(super) desk: Arc<dyn Desk>,
+    pub(super) agent: Arc<AcpAgent>,
+    pub(super) order: SessionOrder,
+    pub(super) desk: Arc<dyn SessionHost>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) timing: Arc<dyn Timing>,
-    pub(super) folder: Folder,
+    pub(super) folder: WorkFolder,
     pub(super) terminals: Terminals,
     pub(super) calls: Calls,
     pub(super) words: Words,
@@ -74,7 +76,7 @@ pub(super) struct Talk {
     pub(super) id: String,
     bench: Bench,
     window: Option<Window>,
-    input: Arc<dyn Input>,
+    input: Arc<dyn InputChannel>,
     output: Hearing,
     tree: Option<Box<dyn Tree>>,
     leaving: Option<Leaving>,
@@ -108,18 +110,18 @@ pub(super) enum End {
     /// It did what is denied, without asking.
     Denied(String),
     /// The session is over.
-    Over(Trouble),
+    Over(AgentError),
 }
 
 /// How a prompt ended.
 enum Close {
-    Rest(Rest),
+    Rest(TurnRest),
     /// Something was denied, and the agent stopped over it.
     Denied(String),
 }
 
-impl Session for Talk {
-    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+impl AgentSession for Talk {
+    fn turn(&mut self, words: &[PromptPart]) -> Result<TurnRest, AgentError> {
         let mut parts: Vec<String> = words.iter().map(|part| part.text.clone()).collect();
         if self.prompts == 0 {
             parts.splice(0..0, self.introduction());
@@ -131,7 +133,7 @@ impl Session for Talk {
             };
             parts = vec![format!("Denied: {why}. Go on without it.")];
         }
-        Err(Trouble::Bad(format!("the agent was denied more than {MAX_REBUKES} times and does not go on")))
+        Err(AgentError::Bad(format!("the agent was denied more than {MAX_REBUKES} times and does not go on")))
     }
 
     fn unknown(&self) -> BTreeSet<Name> {
@@ -165,32 +167,32 @@ impl Session for Talk {
 impl Talk {
     /// Starts an agent and opens its session.
     pub(super) fn open(
-        agent: Arc<Agent>,
-        order: Order,
-        desk: Arc<dyn Desk>,
+        agent: Arc<AcpAgent>,
+        order: SessionOrder,
+        desk: Arc<dyn SessionHost>,
         secrets: Arc<Secrets>,
         timing: Arc<dyn Timing>,
-    ) -> Result<Talk, Trouble> {
+    ) -> Result<Talk, AgentError> {
         if desk.is_cancelled() {
-            return Err(Trouble::Cancelled);
+            return Err(AgentError::Cancelled);
         }
-        let none = || Trouble::CouldNotRun(String::from("no program may be started here"));
+        let none = || AgentError::CouldNotRun(String::from("no program may be started here"));
         let launcher = order.launcher.clone().ok_or_else(none)?;
         let bench = Bench::new(&order, desk.clone(), secrets.clone())?;
-        let unopened = |error: std::io::Error| Trouble::of_io("the folder cannot be opened", &error);
-        let folder = Folder::open(&order.folder).map_err(unopened)?;
-        let window = opened(&order, &bench, &*timing)?;
+        let unopened = |error: std::io::Error| AgentError::of_io("the folder cannot be opened", &error);
+        let folder = WorkFolder::open(&order.folder).map_err(unopened)?;
+        let window = open_window(&order, &bench, &*timing)?;
         if let Some(home) = &agent.home {
             make_home(home)?;
         }
-        let program = Program {
+        let program = AgentProgram {
             program: agent.program.clone(),
             args: agent.args.clone(),
             folder: folder.path().to_owned(),
             env: agent.env.clone(),
         };
         let launched = launcher.launch(&program)?;
-        let wire = Wire::open(launched.input.clone()).map_err(Trouble::CouldNotRun)?;
+        let wire = Wire::open(launched.input.clone()).map_err(AgentError::CouldNotRun)?;
         let mut talk = Talk {
             terminals: Terminals::new(launcher, agent.env.clone()),
             agent,
@@ -220,7 +222,7 @@ impl Talk {
     }
 
     /// Opens the protocol's own session, and sets its mode and options.
-    fn introduce(&mut self) -> Result<(), Trouble> {
+    fn introduce(&mut self) -> Result<(), AgentError> {
         let asked = self.wire.initialize(self.agent.habits.serves)?;
         let able = self.answered(asked)?;
         let offers = able.pointer("/agentCapabilities/loadSession").and_then(Json::as_bool) == Some(true);
@@ -235,7 +237,7 @@ impl Talk {
             None => self.open_new()?,
         };
         if loads {
-            self.desk.opened(&self.id);
+            self.desk.on_session_opened(&self.id);
         }
         if let Some(mode) = self.agent.habits.mode.clone() {
             self.set_mode(&opened, &mode)?;
@@ -249,19 +251,19 @@ impl Talk {
     }
 
     /// Opens a new session.
-    fn open_new(&mut self) -> Result<Json, Trouble> {
+    fn open_new(&mut self) -> Result<Json, AgentError> {
         let server = self.window.as_ref().map(Window::server);
         let asked = self.wire.open_session(self.folder.path(), server.as_ref())?;
         let opened = self.answered(asked)?;
         let id = opened.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
-        let none = || Trouble::CouldNotRun(String::from("the agent opened a session without an id"));
+        let none = || AgentError::CouldNotRun(String::from("the agent opened a session without an id"));
         self.id = id.ok_or_else(none)?.to_owned();
         Ok(opened)
     }
 
     /// Takes up an earlier session; nothing where the agent does not know it any more. What it tells of that
     /// session again meanwhile was ruled on, counted and shown when it happened.
-    fn load(&mut self, id: String) -> Result<Option<Json>, Trouble> {
+    fn load(&mut self, id: String) -> Result<Option<Json>, AgentError> {
         let server = self.window.as_ref().map(Window::server);
         let asked = self.wire.load_session(&id, self.folder.path(), server.as_ref())?;
         match self.replied(asked)? {
@@ -274,7 +276,7 @@ impl Talk {
     }
 
     /// Sets a mode that is not set already. A mode that is not there is a fault of the settings.
-    fn set_mode(&mut self, opened: &Json, mode: &str) -> Result<(), Trouble> {
+    fn set_mode(&mut self, opened: &Json, mode: &str) -> Result<(), AgentError> {
         if opened.pointer("/modes/currentModeId").and_then(Json::as_str) == Some(mode) {
             return Ok(());
         }
@@ -285,27 +287,29 @@ impl Talk {
         let is_told = opened.get("modes").is_some() || self.order.earlier.as_ref() != Some(&self.id);
         if is_told && !names.contains(&mode) {
             let has = if names.is_empty() { String::from("none") } else { names.join(", ") };
-            return Err(Trouble::CouldNotRun(format!("the agent has no mode `{mode}`; it has {has}")));
+            return Err(AgentError::CouldNotRun(format!("the agent has no mode `{mode}`; it has {has}")));
         }
         let asked = self.wire.set_mode(&self.id, mode)?;
         self.answered(asked).map(drop)
     }
 
     /// Waits for an answer before the first prompt.
-    fn answered(&mut self, asked: u64) -> Result<Json, Trouble> {
+    fn answered(&mut self, asked: u64) -> Result<Json, AgentError> {
         let replied = self.replied(asked)?;
-        replied.map_err(|refusal| could_not_run(self.refused(&refusal)))
+        replied.map_err(|refusal| could_not_run(self.explain_refusal(&refusal)))
     }
 
     /// The same, where a refusal is an answer too.
-    fn replied(&mut self, asked: u64) -> Result<Result<Json, Refusal>, Trouble> {
+    fn replied(&mut self, asked: u64) -> Result<Result<Json, Refusal>, AgentError> {
         let end = self.timing.now() + MAX_START;
         loop {
             if self.desk.is_cancelled() {
-                return Err(Trouble::Cancelled);
+                return Err(AgentError::Cancelled);
             }
             if self.timing.now() >= end {
-                return Err(Trouble::TimedOut(format!("the agent opened no session within {MAX_START:?}")));
+                return Err(AgentError::TimedOut(format!(
+                    "the agent opened no session within {MAX_START:?}"
+                )));
             }
             self.pump().map_err(could_not_run)?;
             while let Some(news) = self.wire.next() {
@@ -331,13 +335,15 @@ impl Talk {
     }
 
     /// Says something and listens until the agent rests.
-    fn prompted(&mut self, parts: &[String]) -> Result<Close, Trouble> {
+    fn prompted(&mut self, parts: &[String]) -> Result<Close, AgentError> {
         let most = self.order.limits.requests;
         if self.prompts >= most {
-            return Err(Trouble::Bad(format!("the agent was prompted {most} times and has not submitted")));
+            return Err(AgentError::Bad(format!(
+                "the agent was prompted {most} times and has not submitted"
+            )));
         }
         if self.tree.is_none() {
-            return Err(Trouble::Died(String::from("the agent has ended")));
+            return Err(AgentError::Died(String::from("the agent has ended")));
         }
         self.prompts += 1;
         (self.leaving, self.words, self.heard) = (None, Words::default(), Counts::default());
@@ -353,8 +359,8 @@ impl Talk {
         match self.leaving.take().map(|leaving| leaving.end) {
             Some(End::Over(trouble)) => return Err(trouble),
             Some(End::Denied(why)) => return charged.map(|()| Close::Denied(why)),
-            Some(End::Submitted(json)) => return charged.map(|()| Close::Rest(Rest::Submitted(json))),
-            Some(End::Asked(question)) => return charged.map(|()| Close::Rest(Rest::Asked(question))),
+            Some(End::Submitted(json)) => return charged.map(|()| Close::Rest(TurnRest::Submitted(json))),
+            Some(End::Asked(question)) => return charged.map(|()| Close::Rest(TurnRest::Asked(question))),
             None => charged?,
         }
         if let Some(tool) = self.calls.missing(true) {
@@ -364,13 +370,13 @@ impl Talk {
     }
 
     /// Listens until the prompt is answered; nothing if the agent had to be ended before.
-    fn listen(&mut self, asked: u64) -> Result<Option<Json>, Trouble> {
+    fn listen(&mut self, asked: u64) -> Result<Option<Json>, AgentError> {
         let begun = self.timing.now();
         let mut heard = begun;
         loop {
             let now = self.timing.now();
             if self.desk.is_cancelled() {
-                self.leave(End::Over(Trouble::Cancelled), Duration::ZERO);
+                self.leave(End::Over(AgentError::Cancelled), Duration::ZERO);
             }
             if self.is_left(now)? {
                 return Ok(None);
@@ -383,23 +389,23 @@ impl Talk {
             self.wire.run()?;
             let is_heard = match self.pump() {
                 Ok(is_heard) => is_heard,
-                Err(trouble) => return self.gone(trouble),
+                Err(trouble) => return self.on_exit(trouble),
             };
             while let Some(news) = self.wire.next() {
                 match news {
                     News::Answered(number, result) if number == asked => {
-                        return result.map(Some).map_err(|refusal| self.refused(&refusal));
+                        return result.map(Some).map_err(|refusal| self.explain_refusal(&refusal));
                     }
                     News::Answered(..) => {}
-                    News::Told(method, params) => self.told(&method, &params)?,
+                    News::Told(method, params) => self.on_notification(&method, &params)?,
                     News::Asked(method, params, reply) => {
                         self.heard.requests += 1;
                         if self.heard.requests > MAX_REQUESTS {
-                            return Err(Trouble::Bad(format!(
+                            return Err(AgentError::Bad(format!(
                                 "the agent asked more than {MAX_REQUESTS} times in one turn"
                             )));
                         }
-                        self.asked(&method, &params, reply)?;
+                        self.on_request(&method, &params, reply)?;
                     }
                 }
             }
@@ -411,16 +417,16 @@ impl Talk {
     }
 
     /// Whether the agent is too late: silent for too long, or in its turn for too long.
-    fn in_time(&self, now: Duration, begun: Duration, heard: Duration) -> Result<(), Trouble> {
+    fn in_time(&self, now: Duration, begun: Duration, heard: Duration) -> Result<(), AgentError> {
         let (silence, whole) = (self.order.limits.silence, self.order.limits.whole);
         if self.leaving.is_some() {
             return Ok(());
         }
         if now.saturating_sub(heard) >= silence {
-            return Err(Trouble::TimedOut(format!("the agent said nothing for {silence:?}")));
+            return Err(AgentError::TimedOut(format!("the agent said nothing for {silence:?}")));
         }
         if now.saturating_sub(begun) >= whole {
-            return Err(Trouble::TimedOut(format!("the agent's turn took more than {whole:?}")));
+            return Err(AgentError::TimedOut(format!("the agent's turn took more than {whole:?}")));
         }
         Ok(())
     }
@@ -444,7 +450,7 @@ impl Talk {
     }
 
     /// Cancels a turn whose time is up, and then ends the agent. Whether it was ended.
-    fn is_left(&mut self, now: Duration) -> Result<bool, Trouble> {
+    fn is_left(&mut self, now: Duration) -> Result<bool, AgentError> {
         let Some(leaving) = self.leaving.as_mut().filter(|leaving| now >= leaving.until) else {
             return Ok(false);
         };
@@ -455,12 +461,12 @@ impl Talk {
         (leaving.is_cancelled, leaving.until) = (true, now + MAX_CANCEL);
         match self.wire.cancel(&self.id) {
             Ok(()) => Ok(false),
-            Err(trouble) => self.gone(trouble).map(|_| true),
+            Err(trouble) => self.on_exit(trouble).map(|_| true),
         }
     }
 
     /// The agent is gone. That is no trouble when nothing more was wanted of it.
-    fn gone(&mut self, trouble: Trouble) -> Result<Option<Json>, Trouble> {
+    fn on_exit(&mut self, trouble: AgentError) -> Result<Option<Json>, AgentError> {
         self.end();
         if self.leaving.is_some() { Ok(None) } else { Err(trouble) }
     }
@@ -474,16 +480,16 @@ impl Talk {
     }
 
     /// Hears one line. Whether there was one.
-    fn pump(&mut self) -> Result<bool, Trouble> {
+    fn pump(&mut self) -> Result<bool, AgentError> {
         match self.output.next(SLICE) {
             None => Ok(false),
             Some(Heard::Line(line)) => self.line(line).map(|()| true),
-            Some(Heard::Ended(exit)) => Err(self.ended(&exit)),
+            Some(Heard::Ended(exit)) => Err(self.explain_exit(&exit)),
         }
     }
 
     /// Takes in a line. What is no JSON object is passed over: some programs write other things too.
-    fn line(&mut self, line: Vec<u8>) -> Result<(), Trouble> {
+    fn line(&mut self, line: Vec<u8>) -> Result<(), AgentError> {
         let text = String::from_utf8(line).ok();
         let object = |text: &String| matches!(serde_json::from_str(text), Ok(Json::Object(_)));
         match text.filter(object) {
@@ -492,37 +498,37 @@ impl Talk {
                 self.heard.garbage += 1;
                 if self.heard.garbage > MAX_GARBAGE {
                     let why = format!("the agent wrote more than {MAX_GARBAGE} lines that are no JSON");
-                    return Err(Trouble::Bad(why));
+                    return Err(AgentError::Bad(why));
                 }
                 Ok(())
             }
         }
     }
 
-    fn ended(&self, exit: &Exit) -> Trouble {
+    fn explain_exit(&self, exit: &ProgramExit) -> AgentError {
         let complaint = self.secrets.redact(&exit.complaint);
         let cause = first_cause(&complaint);
         let said = if cause.is_empty() { String::new() } else { format!("; it said: {cause}") };
         let why = format!("the agent has ended: {}{said}", exit.how);
         match exit {
-            Exit { machine: true, how, .. } => {
-                Trouble::Machine(format!("the agent cannot be started: {how}"))
+            ProgramExit { machine: true, how, .. } => {
+                AgentError::Machine(format!("the agent cannot be started: {how}"))
             }
-            Exit { timed_out: true, .. } => Trouble::TimedOut(why),
+            ProgramExit { timed_out: true, .. } => AgentError::TimedOut(why),
             // Whoever reads its output has ended it.
-            Exit { how, .. } if how.starts_with("it wrote ") => Trouble::Bad(why),
-            Exit { .. } => Trouble::Died(why),
+            ProgramExit { how, .. } if how.starts_with("it wrote ") => AgentError::Bad(why),
+            ProgramExit { .. } => AgentError::Died(why),
         }
     }
 
-    fn refused(&self, refusal: &Refusal) -> Trouble {
+    fn explain_refusal(&self, refusal: &Refusal) -> AgentError {
         let why = self.secrets.redact(first_cause(&refusal.why));
         if wants_login(refusal) {
-            return Trouble::CouldNotRun(format!(
+            return AgentError::CouldNotRun(format!(
                 "the agent wants somebody to log in first ({why}); give it a key in the settings"
             ));
         }
-        Trouble::Died(format!("the agent failed: {why} ({})", refusal.code))
+        AgentError::Died(format!("the agent failed: {why} ({})", refusal.code))
     }
 
     /// Answers calls through the window. Whether there was one.
@@ -569,7 +575,7 @@ impl Talk {
     }
 
     /// Takes in what an agent tells. What nobody knows is passed over.
-    fn told(&mut self, method: &str, params: &Json) -> Result<(), Trouble> {
+    fn on_notification(&mut self, method: &str, params: &Json) -> Result<(), AgentError> {
         let is_ours = params.get("sessionId").and_then(Json::as_str) == Some(self.id.as_str());
         let Some(update) = params.get("update").filter(|_| method == "session/update" && is_ours) else {
             return Ok(());
@@ -587,13 +593,13 @@ impl Talk {
     }
 
     /// Charges what the turn used. What is not told is unknown.
-    fn charge(&mut self, result: Option<&Json>) -> Result<(), Trouble> {
+    fn charge(&mut self, result: Option<&Json>) -> Result<(), AgentError> {
         let habits = &self.agent.habits;
         let mut usage = Usage::new();
         usage.insert(Name::from(TURNS), 1);
         let tokens = result.and_then(|result| self.used.tokens(result, habits.meter));
         let money = self.used.money();
-        if tokens.is_none() || habits.meter == Meter::Part {
+        if tokens.is_none() || habits.meter == TokenCount::Part {
             self.unknown.insert(Name::from(TOKENS));
         }
         if money.is_none() || result.is_none() {
@@ -601,58 +607,62 @@ impl Talk {
         }
         usage.extend(tokens.map(|tokens| (Name::from(TOKENS), tokens)));
         usage.extend(money.map(|money| (Name::from(MONEY), money)));
-        self.desk.charge(&usage).map_err(Trouble::Stopped)
+        self.desk.charge(&usage).map_err(AgentError::Stopped)
     }
 
     /// How an agent rests that has ended its turn by itself.
-    fn rested(&self, result: &Json) -> Result<Close, Trouble> {
+    fn rested(&self, result: &Json) -> Result<Close, AgentError> {
         match result.get("stopReason").and_then(Json::as_str) {
-            Some("end_turn") => Ok(Close::Rest(Rest::Said(self.words.last(&self.secrets)))),
+            Some("end_turn") => Ok(Close::Rest(TurnRest::Said(self.words.last(&self.secrets)))),
             // Codex ends its turn so when it is denied something.
             Some("cancelled") => match self.denied.last() {
                 Some((_, why)) => Ok(Close::Denied(why.clone())),
-                None => {
-                    Err(Trouble::Died(String::from("the agent cancelled its turn, and nobody wanted that")))
-                }
+                None => Err(AgentError::Died(String::from(
+                    "the agent cancelled its turn, and nobody wanted that",
+                ))),
             },
             Some("max_tokens") => {
-                Err(Trouble::Bad(String::from("the agent's answer was cut: too many tokens")))
+                Err(AgentError::Bad(String::from("the agent's answer was cut: too many tokens")))
             }
             Some("max_turn_requests") => {
-                Err(Trouble::Bad(String::from("the agent has asked its model as often as it may")))
+                Err(AgentError::Bad(String::from("the agent has asked its model as often as it may")))
             }
-            Some("refusal") => Err(Trouble::Bad(String::from("the agent refuses the task"))),
+            Some("refusal") => Err(AgentError::Bad(String::from("the agent refuses the task"))),
             other => {
-                Err(Trouble::Bad(format!("the agent's turn ended in a way that nobody knows: {other:?}")))
+                Err(AgentError::Bad(format!("the agent's turn ended in a way that nobody knows: {other:?}")))
             }
         }
     }
 }
 
 /// What could not even be tried: the agent said nothing of worth yet.
-fn could_not_run(trouble: Trouble) -> Trouble {
+fn could_not_run(trouble: AgentError) -> AgentError {
     match trouble {
-        Trouble::Died(why) => Trouble::CouldNotRun(why),
-        other @ (Trouble::Cancelled
-        | Trouble::Stopped(_)
-        | Trouble::Forbidden(_)
-        | Trouble::Machine(_)
-        | Trouble::TimedOut(_)
-        | Trouble::Bad(_)
-        | Trouble::CouldNotRun(_)
-        | Trouble::Outage { .. }) => other,
+        AgentError::Died(why) => AgentError::CouldNotRun(why),
+        other @ (AgentError::Cancelled
+        | AgentError::Stopped(_)
+        | AgentError::Forbidden(_)
+        | AgentError::Machine(_)
+        | AgentError::TimedOut(_)
+        | AgentError::Bad(_)
+        | AgentError::CouldNotRun(_)
+        | AgentError::Outage { .. }) => other,
     }
 }
 
 /// What a call is that was allowed as one of ours and never came to us.
-pub(super) fn not_arrived(tool: &str) -> Trouble {
-    Trouble::Forbidden(format!("it was allowed to call `{tool}` of `{SERVER}`, and that call never arrived"))
+pub(super) fn not_arrived(tool: &str) -> AgentError {
+    AgentError::Forbidden(format!(
+        "it was allowed to call `{tool}` of `{SERVER}`, and that call never arrived"
+    ))
 }
 
 /// Makes a private home. It is there already in later sessions of the same agent.
-fn make_home(home: &Path) -> Result<(), Trouble> {
+fn make_home(home: &Path) -> Result<(), AgentError> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
-    made.map_err(|error| Trouble::of_io(format_args!("no home for the agent at {}", home.display()), &error))
+    made.map_err(|error| {
+        AgentError::of_io(format_args!("no home for the agent at {}", home.display()), &error)
+    })
 }
 
 fn speaking(bench: &Bench) -> impl Iterator<Item = (&'static str, Offer)> {
@@ -661,11 +671,15 @@ fn speaking(bench: &Bench) -> impl Iterator<Item = (&'static str, Offer)> {
 }
 
 /// A window with the tools that speak to us, where there can be one.
-fn opened(order: &Order, bench: &Bench, timing: &dyn Timing) -> Result<Option<Window>, Trouble> {
+fn open_window(
+    order: &SessionOrder,
+    bench: &Bench,
+    timing: &dyn Timing,
+) -> Result<Option<Window>, AgentError> {
     let offers = speaking(bench).map(|offer| offer.1).collect();
     let Some(lobby) = &order.lobby else { return Ok(None) };
     let name = format!("acp-{:016x}", timing.throw());
     let window = Window::open(lobby, &name, offers);
-    let failed = |error| Trouble::of_io("no window can be opened for the agent's tools", &error);
+    let failed = |error| AgentError::of_io("no window can be opened for the agent's tools", &error);
     window.map(Some).map_err(failed)
 }

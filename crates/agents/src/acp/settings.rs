@@ -10,7 +10,7 @@ use crate::contract::{Counted, Enforced};
 
 /// An agent, as the settings describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
+pub struct AcpAgent {
     /// What it is called in the settings.
     pub name: String,
     /// An absolute path, or a name to be looked up in the PATH of `env`.
@@ -38,7 +38,7 @@ pub struct Habits {
     /// What it asks, or lets us do, before it happens: in that mode.
     pub asks: Asks,
     /// What its count of tokens means.
-    pub meter: Meter,
+    pub meter: TokenCount,
     /// Whether it tells what a session has cost.
     pub costs: bool,
     /// Whether it takes up sessions that were opened before.
@@ -82,7 +82,7 @@ pub enum Loads {
 
 /// What an agent's count of tokens means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meter {
+pub enum TokenCount {
     /// All that the turn used.
     Turn,
     /// All that the session has used so far.
@@ -95,7 +95,7 @@ impl Habits {
     /// Of an agent about which nothing is known.
     pub fn unknown() -> Habits {
         let serves = Serves { read: true, write: true, terminal: true };
-        let (asks, meter) = (Asks::Nothing, Meter::Part);
+        let (asks, meter) = (Asks::Nothing, TokenCount::Part);
         Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false, loads: Loads::IfOffered }
     }
 
@@ -103,13 +103,13 @@ impl Habits {
     /// (Qwen Code 0.24) and `gemini` (Gemini CLI 0.61).
     pub fn of(agent: &str) -> Option<Habits> {
         let (mode, asks, meter, costs, loads) = match agent {
-            "goose" => ("approve", Asks::Everything, Meter::Part, false, Loads::No),
-            "claude" => ("default", Asks::Effects, Meter::Turn, true, Loads::Yes),
+            "goose" => ("approve", Asks::Everything, TokenCount::Part, false, Loads::No),
+            "claude" => ("default", Asks::Effects, TokenCount::Turn, true, Loads::Yes),
             // Its own default mode lets a model decide. In this one commands run in a sandbox that writes nothing.
-            "codex" => ("read-only", Asks::Changes, Meter::Turn, false, Loads::Yes),
+            "codex" => ("read-only", Asks::Changes, TokenCount::Turn, false, Loads::Yes),
             // Its own default mode lets a model decide.
-            "qwen" => ("default", Asks::Changes, Meter::Part, false, Loads::No),
-            "gemini" => ("default", Asks::Changes, Meter::Part, false, Loads::No),
+            "qwen" => ("default", Asks::Changes, TokenCount::Part, false, Loads::No),
+            "gemini" => ("default", Asks::Changes, TokenCount::Part, false, Loads::No),
             _ => return None,
         };
         let usual = Habits::unknown();
@@ -131,8 +131,8 @@ impl Habits {
             },
             commands: false,
             tokens: match self.meter {
-                Meter::Turn | Meter::Session => true,
-                Meter::Part => false,
+                TokenCount::Turn | TokenCount::Session => true,
+                TokenCount::Part => false,
             },
             money: self.costs,
             cancel: true,

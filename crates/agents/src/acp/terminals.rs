@@ -13,9 +13,9 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::wire::Reply;
-use crate::bench::MAX_COMMAND_TIME;
-use crate::launch::{Exit, Heard, Hearing, Launcher, Program, Tree};
-use crate::trouble::Trouble;
+use crate::error::AgentError;
+use crate::launch::{AgentProgram, Heard, Hearing, Launcher, ProgramExit, Tree};
+use crate::toolset::MAX_COMMAND_TIME;
 use crate::variables::defaults;
 
 /// How many terminals an agent has at once.
@@ -62,7 +62,7 @@ impl Wanted {
     }
 
     /// The program: both streams are one, as in a terminal. goose puts a whole line of shell into `command`.
-    fn program(&self, folder: PathBuf, env: &[(OsString, OsString)]) -> Program {
+    fn program(&self, folder: PathBuf, env: &[(OsString, OsString)]) -> AgentProgram {
         let is_passed = |name: &OsString| PASSED.iter().copied().chain(defaults()).any(|one| name == one);
         let passed = env.iter().filter(|(name, _)| is_passed(name));
         let mut all: BTreeMap<OsString, OsString> = passed.cloned().collect();
@@ -73,7 +73,7 @@ impl Wanted {
             let words = ["-c", "exec \"$@\" 2>&1", "sh", &self.command].into_iter();
             words.chain(self.args.iter().map(String::as_str)).map(OsString::from).collect()
         };
-        Program { program: "sh".into(), args, folder, env: all.into_iter().collect() }
+        AgentProgram { program: "sh".into(), args, folder, env: all.into_iter().collect() }
     }
 }
 
@@ -91,7 +91,7 @@ struct Terminal {
     text: Vec<u8>,
     keep: usize,
     is_cut: bool,
-    exit: Option<Exit>,
+    exit: Option<ProgramExit>,
     until: Duration,
     waiting: Vec<Reply>,
 }
@@ -108,9 +108,9 @@ impl Terminals {
         wanted: &Wanted,
         folder: PathBuf,
         now: Duration,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, AgentError> {
         if self.open.len() >= MAX_TERMINALS {
-            return Err(Trouble::Bad(format!("{MAX_TERMINALS} terminals is the most: release one")));
+            return Err(AgentError::Bad(format!("{MAX_TERMINALS} terminals is the most: release one")));
         }
         let launched = self.launcher.launch(&wanted.program(folder, &self.env))?;
         launched.input.close();
@@ -156,7 +156,7 @@ impl Terminals {
         };
         terminal.hear();
         match method {
-            "terminal/output" => reply.with(terminal.shown()),
+            "terminal/output" => reply.with(terminal.to_output()),
             "terminal/wait_for_exit" => terminal.waiting.push(reply),
             "terminal/kill" => {
                 terminal.end();
@@ -211,11 +211,11 @@ impl Terminal {
             tree.end();
             self.hear();
             let how = String::from("it was ended");
-            self.exit.get_or_insert_with(|| Exit { how, ..Exit::default() });
+            self.exit.get_or_insert_with(|| ProgramExit { how, ..ProgramExit::default() });
         }
     }
 
-    fn shown(&self) -> Json {
+    fn to_output(&self) -> Json {
         let from = self.text.len().saturating_sub(self.keep);
         let is_cut = self.is_cut || from > 0;
         let text = String::from_utf8_lossy(&self.text[from..]);
@@ -225,7 +225,7 @@ impl Terminal {
     }
 }
 
-fn status(exit: &Exit) -> Json {
+fn status(exit: &ProgramExit) -> Json {
     match exit.code {
         Some(code) => json!({ "exitCode": code, "signal": null }),
         None => json!({ "exitCode": null, "signal": exit.how }),

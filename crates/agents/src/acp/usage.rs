@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::settings::Meter;
+use super::settings::TokenCount;
 
 /// Millionths of one.
 const MICRO: f64 = 1e6;
@@ -36,11 +36,11 @@ impl Used {
     }
 
     /// The tokens of a turn that has ended so.
-    pub(super) fn tokens(&mut self, result: &Json, meter: Meter) -> Option<u64> {
+    pub(super) fn tokens(&mut self, result: &Json, meter: TokenCount) -> Option<u64> {
         let told = tokens(result)?;
         match meter {
-            Meter::Turn | Meter::Part => Some(told),
-            Meter::Session => {
+            TokenCount::Turn | TokenCount::Part => Some(told),
+            TokenCount::Session => {
                 let before = self.tokens;
                 self.tokens = before.max(told);
                 Some(told.saturating_sub(before))
@@ -120,7 +120,7 @@ mod tests {
             (json!(null), None),
         ];
         for (result, wanted) in table {
-            assert_eq!(Used::default().tokens(&result, Meter::Turn), wanted, "{result}");
+            assert_eq!(Used::default().tokens(&result, TokenCount::Turn), wanted, "{result}");
         }
     }
 
@@ -128,10 +128,10 @@ mod tests {
     fn a_running_total_is_charged_once() {
         let mut used = Used::default();
         let told = |total: u64| json!({ "usage": { "totalTokens": total } });
-        assert_eq!(used.tokens(&told(10), Meter::Session), Some(10));
-        assert_eq!(used.tokens(&told(25), Meter::Session), Some(15));
-        assert_eq!(used.tokens(&told(5), Meter::Session), Some(0), "a total does not shrink");
-        assert_eq!(used.tokens(&told(30), Meter::Session), Some(5));
+        assert_eq!(used.tokens(&told(10), TokenCount::Session), Some(10));
+        assert_eq!(used.tokens(&told(25), TokenCount::Session), Some(15));
+        assert_eq!(used.tokens(&told(5), TokenCount::Session), Some(0), "a total does not shrink");
+        assert_eq!(used.tokens(&told(30), TokenCount::Session), Some(5));
     }
 
     #[test]

@@ -28,9 +28,9 @@ use futures::channel::mpsc::{UnboundedSender, unbounded};
 use serde_json::Value as Json;
 
 use super::settings::Serves;
-use crate::launch::Input;
-use crate::trouble::Trouble;
-use crate::window::Server;
+use crate::error::AgentError;
+use crate::launch::InputChannel;
+use crate::mcp_endpoint::Server;
 
 /// What the window is called among the servers of an agent; its tools carry this name.
 pub(super) const SERVER: &str = "ftl";
@@ -113,7 +113,7 @@ fn push(inbox: &Inbox, news: News) {
 
 impl Wire {
     /// A connection that writes to a program.
-    pub(super) fn open(input: Arc<dyn Input>) -> Result<Wire, String> {
+    pub(super) fn open(input: Arc<dyn InputChannel>) -> Result<Wire, String> {
         let (lines, incoming) = unbounded();
         let told = Arc::new(AtomicUsize::new(0));
         let counted = told.clone();
@@ -153,7 +153,7 @@ impl Wire {
     }
 
     /// Takes in one line of the agent.
-    pub(super) fn hear(&mut self, line: String) -> Result<(), Trouble> {
+    pub(super) fn hear(&mut self, line: String) -> Result<(), AgentError> {
         let _ = self.lines.unbounded_send(Ok(line));
         self.run()
     }
@@ -164,16 +164,16 @@ impl Wire {
     }
 
     /// Lets answers go out. An error when the agent does not read them.
-    pub(super) fn run(&mut self) -> Result<(), Trouble> {
+    pub(super) fn run(&mut self) -> Result<(), AgentError> {
         if self.over.is_none() {
             self.over = run(&mut self.connection, &self.woken);
         }
         if self.told.load(Ordering::Relaxed) > MAX_TOLD_BYTES {
             let why = format!("the agent asked for more than {MAX_TOLD_BYTES} bytes in one turn");
-            return Err(Trouble::Bad(why));
+            return Err(AgentError::Bad(why));
         }
         let over =
-            |why: &String| Err(Trouble::Died(format!("the agent cannot be spoken to any more: {why}")));
+            |why: &String| Err(AgentError::Died(format!("the agent cannot be spoken to any more: {why}")));
         self.over.as_ref().map_or(Ok(()), over)
     }
 
@@ -183,7 +183,7 @@ impl Wire {
     }
 
     /// Says who we are and what we serve.
-    pub(super) fn initialize(&mut self, serves: Serves) -> Result<u64, Trouble> {
+    pub(super) fn initialize(&mut self, serves: Serves) -> Result<u64, AgentError> {
         let files = FileSystemCapabilities::new().read_text_file(serves.read).write_text_file(serves.write);
         let able = ClientCapabilities::new().fs(files).terminal(serves.terminal);
         let us = Implementation::new("ftl", env!("CARGO_PKG_VERSION"));
@@ -191,7 +191,7 @@ impl Wire {
     }
 
     /// Opens a session in a folder, with a server of tools.
-    pub(super) fn open_session(&mut self, folder: &Path, server: Option<&Server>) -> Result<u64, Trouble> {
+    pub(super) fn open_session(&mut self, folder: &Path, server: Option<&Server>) -> Result<u64, AgentError> {
         self.ask(&NewSessionRequest::new(folder).mcp_servers(servers(server)))
     }
 
@@ -201,36 +201,36 @@ impl Wire {
         session: &str,
         folder: &Path,
         server: Option<&Server>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, AgentError> {
         self.ask(&LoadSessionRequest::new(session.to_owned(), folder).mcp_servers(servers(server)))
     }
 
     /// Sets the mode of a session.
-    pub(super) fn set_mode(&mut self, session: &str, mode: &str) -> Result<u64, Trouble> {
+    pub(super) fn set_mode(&mut self, session: &str, mode: &str) -> Result<u64, AgentError> {
         self.ask(&SetSessionModeRequest::new(session.to_owned(), mode.to_owned()))
     }
 
     /// Sets an option of a session.
-    pub(super) fn set_option(&mut self, session: &str, option: &str, value: &str) -> Result<u64, Trouble> {
+    pub(super) fn set_option(&mut self, session: &str, option: &str, value: &str) -> Result<u64, AgentError> {
         self.ask(&SetSessionConfigOptionRequest::new(session.to_owned(), option.to_owned(), value))
     }
 
     /// Says something to the agent.
-    pub(super) fn prompt(&mut self, session: &str, parts: &[String]) -> Result<u64, Trouble> {
+    pub(super) fn prompt(&mut self, session: &str, parts: &[String]) -> Result<u64, AgentError> {
         let parts = parts.iter().map(|part| ContentBlock::Text(TextContent::new(part.clone())));
         self.ask(&PromptRequest::new(session.to_owned(), parts.collect::<Vec<_>>()))
     }
 
     /// Tells the agent that nobody wants its turn any more.
-    pub(super) fn cancel(&mut self, session: &str) -> Result<(), Trouble> {
+    pub(super) fn cancel(&mut self, session: &str) -> Result<(), AgentError> {
         let sent = self.link.send_notification(CancelNotification::new(session.to_owned()));
-        sent.map_err(|error| Trouble::Died(refusal(&error).why))?;
+        sent.map_err(|error| AgentError::Died(refusal(&error).why))?;
         self.run()
     }
 
     /// Asks untyped, so that nothing in the answer is lost.
-    fn ask(&mut self, asked: &impl JsonRpcMessage) -> Result<u64, Trouble> {
-        let failed = |error: Error| Trouble::Died(refusal(&error).why);
+    fn ask(&mut self, asked: &impl JsonRpcMessage) -> Result<u64, AgentError> {
+        let failed = |error: Error| AgentError::Died(refusal(&error).why);
         let untyped = asked.to_untyped_message().map_err(failed)?;
         self.asked += 1;
         let (number, inbox) = (self.asked, self.inbox.clone());

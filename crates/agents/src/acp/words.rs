@@ -2,9 +2,9 @@
 
 use serde_json::Value as Json;
 
-use crate::contract::{Desk, MAX_TURN_BYTES, Said};
+use crate::contract::{MAX_TURN_BYTES, Said, SessionHost};
+use crate::error::AgentError;
 use crate::secrets::{Pieces, Secrets};
-use crate::trouble::Trouble;
 
 /// What an agent has said in a turn.
 #[derive(Debug, Default)]
@@ -19,7 +19,12 @@ pub(super) struct Words {
 
 impl Words {
     /// Takes in a piece of text.
-    pub(super) fn text(&mut self, update: &Json, secrets: &Secrets, desk: &dyn Desk) -> Result<(), Trouble> {
+    pub(super) fn text(
+        &mut self,
+        update: &Json,
+        secrets: &Secrets,
+        desk: &dyn SessionHost,
+    ) -> Result<(), AgentError> {
         let message = update.get("messageId").and_then(Json::as_str);
         if message.is_some() && message != self.message.as_deref() {
             self.message = message.map(str::to_owned);
@@ -37,31 +42,33 @@ impl Words {
         &mut self,
         update: &Json,
         secrets: &Secrets,
-        desk: &dyn Desk,
-    ) -> Result<(), Trouble> {
+        desk: &dyn SessionHost,
+    ) -> Result<(), AgentError> {
         let Some(piece) = self.counted(update)? else { return Ok(()) };
         let shown = self.thought.push(secrets, piece);
         show(&shown, Said::Thought, desk);
         Ok(())
     }
 
-    fn counted<'a>(&mut self, update: &'a Json) -> Result<Option<&'a str>, Trouble> {
+    fn counted<'a>(&mut self, update: &'a Json) -> Result<Option<&'a str>, AgentError> {
         let piece = update.pointer("/content/text").and_then(Json::as_str);
         self.bytes += piece.map_or(0, str::len);
         if self.bytes > MAX_TURN_BYTES {
-            return Err(Trouble::Bad(format!("the agent said more than {MAX_TURN_BYTES} bytes in one turn")));
+            return Err(AgentError::Bad(format!(
+                "the agent said more than {MAX_TURN_BYTES} bytes in one turn"
+            )));
         }
         Ok(piece)
     }
 
     /// Lets everything through that was held back.
-    pub(super) fn flush(&mut self, secrets: &Secrets, desk: &dyn Desk) {
+    pub(super) fn flush(&mut self, secrets: &Secrets, desk: &dyn SessionHost) {
         show(&self.thought.finish(secrets), Said::Thought, desk);
         show(&self.text.finish(secrets), Said::Text, desk);
     }
 
     /// A call begins: what was said before it is not the last message.
-    pub(super) fn call(&mut self, secrets: &Secrets, desk: &dyn Desk) {
+    pub(super) fn call(&mut self, secrets: &Secrets, desk: &dyn SessionHost) {
         self.flush(secrets, desk);
         self.last.clear();
     }
@@ -72,7 +79,7 @@ impl Words {
     }
 }
 
-fn show<'a>(text: &'a str, said: impl Fn(&'a str) -> Said<'a>, desk: &dyn Desk) {
+fn show<'a>(text: &'a str, said: impl Fn(&'a str) -> Said<'a>, desk: &dyn SessionHost) {
     if !text.is_empty() {
         desk.say(said(text));
     }

@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use super::calls::Tools;
 use super::fields::{Fields, json, whole};
-use super::fill::Template;
-use super::rules::{MAX_RULES, Rule};
+use super::fill::ArgumentTemplate;
+use super::rules::{EventRule, MAX_RULES};
 use crate::contract::{Counted, Enforced};
 
 /// The largest adapter that is read.
@@ -34,7 +34,7 @@ const BUILT_IN: [(&str, &str); 5] = [
 
 /// How a program is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum WireProtocol {
     /// It is started for each turn, says lines of JSON, and ends.
     Lines,
     /// It stays, and asks before each call, as Claude Code does.
@@ -43,19 +43,19 @@ pub enum Protocol {
     CodexAppServer,
 }
 
-impl Protocol {
+impl WireProtocol {
     /// Whether it asks before a call is made.
     pub const fn asks(self) -> bool {
         match self {
-            Protocol::Lines => false,
-            Protocol::ClaudeControl | Protocol::CodexAppServer => true,
+            WireProtocol::Lines => false,
+            WireProtocol::ClaudeControl | WireProtocol::CodexAppServer => true,
         }
     }
 }
 
 /// How a prompt reaches a program that is started for each turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prompt {
+pub enum PromptPassing {
     /// As its standard input.
     Input,
     /// As its last word.
@@ -66,23 +66,23 @@ pub enum Prompt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
     /// Always.
-    pub args: Vec<Template>,
+    pub args: Vec<ArgumentTemplate>,
     /// Where a model is chosen.
-    pub model: Vec<Template>,
+    pub model: Vec<ArgumentTemplate>,
     /// Who the agent is and which rules hold. Without it this stands at the head of the first prompt.
-    pub system: Vec<Template>,
+    pub system: Vec<ArgumentTemplate>,
     /// The name of a session, for a program that is told one and gives none.
-    pub session: Option<Template>,
+    pub session: Option<ArgumentTemplate>,
     /// From the second turn on, for a program that is started for each turn or was started again.
-    pub resume: Vec<Template>,
+    pub resume: Vec<ArgumentTemplate>,
     /// The first turn, where that differs: naming the session, say.
-    pub first: Vec<Template>,
+    pub first: Vec<ArgumentTemplate>,
     /// Where the shape of the answer is told to the program itself.
-    pub schema: Vec<Template>,
+    pub schema: Vec<ArgumentTemplate>,
     /// After all others.
-    pub tail: Vec<Template>,
+    pub tail: Vec<ArgumentTemplate>,
     /// How the prompt gets in.
-    pub prompt: Prompt,
+    pub prompt: PromptPassing,
     /// What a protocol sends when it opens a conversation.
     pub params: Json,
     /// What it sends besides where something may be written, in the place of what has the same name above.
@@ -93,16 +93,16 @@ pub struct Start {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowOf {
     /// Words.
-    pub args: Vec<Template>,
+    pub args: Vec<ArgumentTemplate>,
     /// Variables.
-    pub env: Vec<(String, Template)>,
+    pub env: Vec<(String, ArgumentTemplate)>,
     /// What the program calls a tool of the window; `*` stands for its name.
     pub tool: (String, String),
 }
 
 impl WindowOf {
     /// What the program calls a tool of the window.
-    pub fn called(&self, tool: &str) -> String {
+    pub fn tool_name(&self, tool: &str) -> String {
         format!("{}{tool}{}", self.tool.0, self.tool.1)
     }
 
@@ -110,13 +110,13 @@ impl WindowOf {
     pub fn is_ours(&self, name: &str) -> bool {
         let inner =
             name.strip_prefix(self.tool.0.as_str()).and_then(|rest| rest.strip_suffix(self.tool.1.as_str()));
-        inner.is_some_and(|inner| crate::bench::SPEAKING.contains(&inner))
+        inner.is_some_and(|inner| crate::toolset::SPEAKING.contains(&inner))
     }
 }
 
 /// What a program's trouble is, told by what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// It could not even be tried.
     CouldNotRun,
     /// The service does not answer.
@@ -137,7 +137,7 @@ pub struct Adapter {
     /// The words that make it tell its version.
     pub version: Vec<String>,
     /// How it is spoken to.
-    pub protocol: Protocol,
+    pub protocol: WireProtocol,
     /// What it enforces.
     pub enforces: Enforced,
     /// How it is started.
@@ -147,21 +147,21 @@ pub struct Adapter {
     /// Variables that it may have, by name.
     pub passes: Vec<String>,
     /// Variables that are set.
-    pub set: Vec<(String, Template)>,
+    pub set: Vec<(String, ArgumentTemplate)>,
     /// What the settings it wants are, where nobody says otherwise.
     pub defaults: Vec<(String, String)>,
     /// Files that are put into a private home.
-    pub files: Vec<(String, Template)>,
+    pub files: Vec<(String, ArgumentTemplate)>,
     /// How it reaches our window, if it can.
     pub window: Option<WindowOf>,
     /// What its lines mean.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<EventRule>,
     /// What its tools do.
     pub tools: Tools,
     /// How long it may be silent at least, if it does not tell when a command begins.
     pub silence: Option<Duration>,
     /// What its failures are, by words in them.
-    pub troubles: Vec<(String, Kind)>,
+    pub troubles: Vec<(String, ErrorKind)>,
 }
 
 impl Adapter {
@@ -214,7 +214,7 @@ impl Adapter {
             .chain(self.window.iter().flat_map(|window| &window.env))
             .map(|(_, template)| template);
         let all = groups.into_iter().flatten().chain(windows).chain(pairs);
-        let places = all.flat_map(Template::places);
+        let places = all.flat_map(ArgumentTemplate::places);
         let mut names: Vec<String> =
             places.filter_map(|place| place.strip_prefix(super::fill::SETTING)).map(str::to_owned).collect();
         names.sort();
@@ -224,12 +224,12 @@ impl Adapter {
 }
 
 fn read(fields: &mut Fields<'_>) -> Adapter {
-    const PROTOCOLS: [(&str, Protocol); 3] = [
-        ("lines", Protocol::Lines),
-        ("claude-control", Protocol::ClaudeControl),
-        ("codex-app-server", Protocol::CodexAppServer),
+    const PROTOCOLS: [(&str, WireProtocol); 3] = [
+        ("lines", WireProtocol::Lines),
+        ("claude-control", WireProtocol::ClaudeControl),
+        ("codex-app-server", WireProtocol::CodexAppServer),
     ];
-    let protocol = fields.word("protocol", &PROTOCOLS).unwrap_or(Protocol::Lines);
+    let protocol = fields.word("protocol", &PROTOCOLS).unwrap_or(WireProtocol::Lines);
     let named = |env: &mut Fields<'_>| (env.texts("needs"), env.texts("passes"), env.pairs("set"));
     let (needs, passes, set) = fields.below("env", named).unwrap_or_default();
     let adapter = Adapter {
@@ -290,7 +290,7 @@ fn nothing_to_start() -> Start {
         first: Vec::new(),
         schema: Vec::new(),
         tail: Vec::new(),
-        prompt: Prompt::Input,
+        prompt: PromptPassing::Input,
         params: Json::Null,
         writing: Json::Null,
     }
@@ -307,8 +307,8 @@ fn start(fields: &mut Fields<'_>) -> Start {
         schema: fields.templates("schema"),
         tail: fields.templates("tail"),
         prompt: fields
-            .word("prompt", &[("input", Prompt::Input), ("word", Prompt::Word)])
-            .unwrap_or(Prompt::Input),
+            .word("prompt", &[("input", PromptPassing::Input), ("word", PromptPassing::Word)])
+            .unwrap_or(PromptPassing::Input),
         params: object(fields, "params"),
         writing: object(fields, "writing"),
     }
@@ -329,7 +329,7 @@ fn defaults(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     defaults
 }
 
-fn files(fields: &mut Fields<'_>) -> Vec<(String, Template)> {
+fn files(fields: &mut Fields<'_>) -> Vec<(String, ArgumentTemplate)> {
     let files = fields.pairs("files");
     if files.len() > MAX_FILES {
         fields.fault("files", &format!("{MAX_FILES} is the most"));
@@ -352,21 +352,25 @@ fn window(fields: &mut Fields<'_>) -> WindowOf {
     WindowOf { args, env, tool: tool.unwrap_or_default() }
 }
 
-fn rules(fields: &mut Fields<'_>) -> Vec<Rule> {
+fn rules(fields: &mut Fields<'_>) -> Vec<EventRule> {
     let tables = fields.tables("event");
     if tables.len() > MAX_RULES {
         fields.fault("event", &format!("{MAX_RULES} is the most"));
     }
     let mut rules = Vec::new();
     for (number, table) in tables.into_iter().enumerate() {
-        rules.push(fields.inside(table, &format!("event {}", number + 1), Rule::read));
+        rules.push(fields.inside(table, &format!("event {}", number + 1), EventRule::read));
     }
     rules
 }
 
-fn troubles(fields: &mut Fields<'_>) -> Vec<(String, Kind)> {
+fn troubles(fields: &mut Fields<'_>) -> Vec<(String, ErrorKind)> {
     let read = |fields: &mut Fields<'_>| {
-        let kinds = [("could_not_run", Kind::CouldNotRun), ("outage", Kind::Outage), ("died", Kind::Died)];
+        let kinds = [
+            ("could_not_run", ErrorKind::CouldNotRun),
+            ("outage", ErrorKind::Outage),
+            ("died", ErrorKind::Died),
+        ];
         let found =
             kinds.map(|(key, kind)| fields.texts(key).into_iter().map(move |text| (text, kind)).collect());
         found.into_iter().flat_map(|some: Vec<_>| some).collect()
@@ -386,16 +390,16 @@ fn check(fields: &mut Fields<'_>, adapter: &Adapter) {
     if enforces.paths && enforces.calls != Counted::Before {
         fields.fault("enforces.paths", "a path can be refused only where calls are counted before");
     }
-    if !adapter.rules.iter().any(Rule::is_end) {
+    if !adapter.rules.iter().any(EventRule::is_end) {
         fields.fault("event", "no event says that a turn has ended");
     }
-    if enforces.tokens && !adapter.rules.iter().any(Rule::has_tokens) {
+    if enforces.tokens && !adapter.rules.iter().any(EventRule::has_tokens) {
         fields.fault("enforces.tokens", "no event says how many tokens were used");
     }
-    if enforces.money && !adapter.rules.iter().any(Rule::has_money) {
+    if enforces.money && !adapter.rules.iter().any(EventRule::has_money) {
         fields.fault("enforces.money", "no event says how much money was used");
     }
-    if enforces.calls != Counted::Never && !adapter.rules.iter().any(Rule::is_call) {
+    if enforces.calls != Counted::Never && !adapter.rules.iter().any(EventRule::is_call) {
         fields.fault("enforces.calls", "no event is a call of a tool");
     }
 }

@@ -4,14 +4,14 @@
 //! is denied. A tool that writes and does not tell where counts as writing outside. A command that only looks at files of
 //! the worktree is shown as the reads and searches that it is.
 
-use ftl_core::desk::{Call, Deed, Spot};
+use ftl_core::tool_policy::{Deed, ResolvedPath, ToolCall};
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use super::fields::Fields;
 use super::looks::{Look, looks};
 use super::paths::At;
-use crate::bench::folder::Folder;
+use crate::toolset::folder::WorkFolder;
 
 /// The most letters of what a call is about.
 const MAX_ABOUT: usize = 200;
@@ -46,7 +46,7 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     /// What is ruled on, one after the other; nothing where the tool does nothing to the world.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ToolCall>,
     /// The tool, in our words.
     pub(super) tool: String,
     /// What it is about, in one line.
@@ -71,22 +71,22 @@ impl Tools {
     }
 
     /// A call of the program as the desk sees it.
-    pub(super) fn seen(&self, folder: &Folder, tool: &str, args: &Json) -> Seen {
+    pub(super) fn classify(&self, folder: &WorkFolder, tool: &str, args: &Json) -> Seen {
         if self.free.iter().any(|free| free == tool) {
             return Seen { calls: Vec::new(), tool: tool.to_owned(), about: String::new(), runs: false };
         }
         let Some((_, does)) = self.known.iter().find(|(name, _)| name == tool) else {
-            let call = Call { tool: Name::from(tool), deed: Deed::Run, spot: None };
+            let call = ToolCall { tool: Name::from(tool), deed: Deed::Run, spot: None };
             return Seen { calls: vec![call], tool: tool.to_owned(), about: String::new(), runs: true };
         };
         let paths = does.paths(args);
         let command = does.about.as_ref().filter(|_| does.deed == Deed::Run).and_then(|at| at.text(args));
         let about = does.about.as_ref().and_then(|at| at.text(args)).map(str::to_owned);
         let about = about.or_else(|| paths.first().cloned()).unwrap_or_default();
-        let call = |spot| Call { tool: Name::from(does.name), deed: does.deed, spot };
+        let call = |spot| ToolCall { tool: Name::from(does.name), deed: does.deed, spot };
         let calls = match (does.deed, paths.is_empty()) {
             (Deed::Change, true) => {
-                vec![call(Some(Spot::Outside(String::from("a path that it does not tell"))))]
+                vec![call(Some(ResolvedPath::Outside(String::from("a path that it does not tell"))))]
             }
             (Deed::Look | Deed::Run | Deed::Speak, true) => vec![call(None)],
             (_, false) => paths.iter().map(|path| call(Some(spot(folder, path)))).collect(),
@@ -122,21 +122,21 @@ fn does(fields: &mut Fields<'_>) -> Does {
 
 /// A command as the reads and searches that it is, where it does nothing else and stays in the worktree. What it looks at
 /// elsewhere is ruled on as a command: a state with a shell allows it.
-fn looking(folder: &Folder, command: &str) -> Option<Vec<Call>> {
+fn looking(folder: &WorkFolder, command: &str) -> Option<Vec<ToolCall>> {
     let call = |look: Look| {
         let spot = look.path.map(|path| spot(folder, &path));
-        let is_outside = matches!(spot, Some(Spot::Outside(_)));
-        (!is_outside).then(|| Call { tool: Name::from(look.tool), deed: Deed::Look, spot })
+        let is_outside = matches!(spot, Some(ResolvedPath::Outside(_)));
+        (!is_outside).then(|| ToolCall { tool: Name::from(look.tool), deed: Deed::Look, spot })
     };
     looks(command)?.into_iter().map(call).collect()
 }
 
 /// Where a path leads. A shell or a program may read `~` as a home, which is never inside.
-fn spot(folder: &Folder, path: &str) -> Spot {
+fn spot(folder: &WorkFolder, path: &str) -> ResolvedPath {
     if path.starts_with('~') {
-        return Spot::Outside(path.to_owned());
+        return ResolvedPath::Outside(path.to_owned());
     }
-    folder.resolve(path).map_or_else(|spot| spot, |found| Spot::Inside(found.text()))
+    folder.resolve(path).map_or_else(|spot| spot, |found| ResolvedPath::Inside(found.text()))
 }
 
 /// The files that a patch in the words of `apply_patch` names.
@@ -169,16 +169,16 @@ mod tests {
         Find = { as = "search", path = "dir", about = "pattern" }
     "#;
 
-    fn seen(tool: &str, args: &Json) -> String {
+    fn describe_call(tool: &str, args: &Json) -> String {
         let folder = tempfile::tempdir().unwrap();
         let mut faults = Vec::new();
         let tools = whole(&TOOLS.parse().unwrap(), "tools", &mut faults, Tools::read);
         assert!(faults.is_empty(), "{faults:?}");
-        let seen = tools.seen(&Folder::open(folder.path()).unwrap(), tool, args);
+        let seen = tools.classify(&WorkFolder::open(folder.path()).unwrap(), tool, args);
         let calls = seen.calls.iter().map(|call| match &call.spot {
             None => format!("{} {:?}", call.tool, call.deed),
-            Some(Spot::Inside(path)) => format!("{} {:?} in {path}", call.tool, call.deed),
-            Some(Spot::Outside(path)) => format!("{} {:?} out {path}", call.tool, call.deed),
+            Some(ResolvedPath::Inside(path)) => format!("{} {:?} in {path}", call.tool, call.deed),
+            Some(ResolvedPath::Outside(path)) => format!("{} {:?} out {path}", call.tool, call.deed),
         });
         format!("{} | {}", calls.collect::<Vec<_>>().join(", "), seen.about)
     }
@@ -216,7 +216,7 @@ mod tests {
             ("Plan", json!({}), " | "),
             ("Rocket", json!({ "path": "a" }), "Rocket Run | "),
         ] {
-            assert_eq!(seen(tool, &args), wanted, "{tool} {args}");
+            assert_eq!(describe_call(tool, &args), wanted, "{tool} {args}");
         }
     }
 

@@ -6,7 +6,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::rules::Called;
+use super::rules::ReportedCall;
 
 /// What we call our hook.
 const HOOK: &str = "desk";
@@ -17,7 +17,7 @@ pub(super) struct Asked {
     request: String,
     hook: bool,
     /// The call that it is about.
-    pub(super) called: Called,
+    pub(super) called: ReportedCall,
 }
 
 /// What we say first: that we want to be asked before each call.
@@ -42,7 +42,7 @@ pub(super) fn say(prompt: &str) -> Json {
 }
 
 /// What a line asks of us: a question about a call, or what is to be answered at once.
-pub(super) fn heard(event: &Json) -> Option<Result<Asked, Json>> {
+pub(super) fn parse_line(event: &Json) -> Option<Result<Asked, Json>> {
     if event.get("type")? != "control_request" {
         return None;
     }
@@ -54,8 +54,11 @@ pub(super) fn heard(event: &Json) -> Option<Result<Asked, Json>> {
         _ => return Some(Err(refusal(&request))),
     };
     let text = |at: &str| asked.pointer(at).and_then(Json::as_str).unwrap_or_default().to_owned();
-    let called =
-        Called { id: text(id), tool: text(tool), args: asked.pointer(args).cloned().unwrap_or_default() };
+    let called = ReportedCall {
+        id: text(id),
+        tool: text(tool),
+        args: asked.pointer(args).cloned().unwrap_or_default(),
+    };
     Some(Ok(Asked { request, hook, called }))
 }
 

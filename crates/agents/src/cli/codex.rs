@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::rules::Called;
+use super::rules::ReportedCall;
 
 /// How many items are remembered until they are completed.
 pub(super) const MAX_ITEMS: usize = 256;
@@ -24,7 +24,7 @@ pub(super) struct Asked {
     id: Json,
     form: Form,
     /// The call that it is about.
-    pub(super) called: Called,
+    pub(super) called: ReportedCall,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +80,11 @@ impl Codex {
     }
 
     /// What comes of a line. `open` is what a thread is opened with, or taken up again.
-    pub(super) fn heard(&mut self, event: &Json, open: &Json, session: Option<&str>) -> Vec<Step> {
+    pub(super) fn on_line(&mut self, event: &Json, open: &Json, session: Option<&str>) -> Vec<Step> {
         let method = event.get("method").and_then(Json::as_str);
         match (method, event.get("id")) {
             (Some(method), Some(id)) => {
-                vec![self.asked(method, id, event.get("params").unwrap_or(&Json::Null))]
+                vec![self.on_request(method, id, event.get("params").unwrap_or(&Json::Null))]
             }
             (Some(method), None) => {
                 self.noted(method, event);
@@ -141,17 +141,17 @@ impl Codex {
         }
     }
 
-    fn asked(&self, method: &str, id: &Json, params: &Json) -> Step {
+    fn on_request(&self, method: &str, id: &Json, params: &Json) -> Step {
         let text = |key: &str| params.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
         let item = text("itemId");
         let (form, called) = match method {
             "item/commandExecution/requestApproval" => {
                 let tool = String::from("commandExecution");
-                (Form::Approval, Called { id: item, tool, args: params.clone() })
+                (Form::Approval, ReportedCall { id: item, tool, args: params.clone() })
             }
             "item/fileChange/requestApproval" => {
                 let args = self.items.get(&item).cloned().unwrap_or_default();
-                (Form::Approval, Called { id: item, tool: String::from("fileChange"), args })
+                (Form::Approval, ReportedCall { id: item, tool: String::from("fileChange"), args })
             }
             "mcpServer/elicitation/request" => {
                 (Form::Elicitation, self.elicited(&text("serverName"), params))
@@ -165,7 +165,7 @@ impl Codex {
     }
 
     /// The call of a server's tool that is asked about: the question tells its arguments and not its name.
-    fn elicited(&self, server: &str, params: &Json) -> Called {
+    fn elicited(&self, server: &str, params: &Json) -> ReportedCall {
         let args = params.pointer("/_meta/tool_params").cloned().unwrap_or_default();
         let fits = |item: &&Json| {
             item.get("type").is_some_and(|kind| kind == "mcpToolCall")
@@ -174,7 +174,7 @@ impl Codex {
         };
         let found = self.items.values().find(fits);
         let text = |key: &str| found.and_then(|item| item.get(key)?.as_str()).unwrap_or_default();
-        Called { id: text("id").to_owned(), tool: format!("{server}.{}", text("tool")), args }
+        ReportedCall { id: text("id").to_owned(), tool: format!("{server}.{}", text("tool")), args }
     }
 }
 

@@ -6,7 +6,7 @@ use ftl_core::nearest::nearest;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::fill::Template;
+use super::fill::ArgumentTemplate;
 use super::paths::{At, Holds};
 
 /// A table that is being read, where it stands, and what was wrong so far.
@@ -101,13 +101,13 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub(super) fn templates(&mut self, key: &'static str) -> Vec<Template> {
+    pub(super) fn templates(&mut self, key: &'static str) -> Vec<ArgumentTemplate> {
         let texts = self.texts(key);
         texts.iter().filter_map(|text| self.template(key, text)).collect()
     }
 
-    fn template(&mut self, key: &str, text: &str) -> Option<Template> {
-        Template::parse(text).map_err(|why| self.fault(key, &why)).ok()
+    fn template(&mut self, key: &str, text: &str) -> Option<ArgumentTemplate> {
+        ArgumentTemplate::parse(text).map_err(|why| self.fault(key, &why)).ok()
     }
 
     pub(super) fn path(&mut self, key: &'static str) -> Option<At> {
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Names and templates.
-    pub(super) fn pairs(&mut self, key: &'static str) -> Vec<(String, Template)> {
+    pub(super) fn pairs(&mut self, key: &'static str) -> Vec<(String, ArgumentTemplate)> {
         let Some(table) = self.table(key) else { return Vec::new() };
         let mut pairs = Vec::new();
         for (name, value) in table {

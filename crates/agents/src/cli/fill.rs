@@ -34,7 +34,7 @@ pub(super) const SETTING: &str = "setting.";
 
 /// A text with places to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
+pub struct ArgumentTemplate(Vec<Piece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -42,9 +42,9 @@ enum Piece {
     Place(String),
 }
 
-impl Template {
+impl ArgumentTemplate {
     /// Reads a template.
-    pub fn parse(text: &str) -> Result<Template, String> {
+    pub fn parse(text: &str) -> Result<ArgumentTemplate, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -60,7 +60,7 @@ impl Template {
             rest = behind;
         }
         pieces.push(Piece::Text(rest.to_owned()));
-        Ok(Template(pieces))
+        Ok(ArgumentTemplate(pieces))
     }
 
     /// The names of its places.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn places_are_filled_in_and_none_can_end_the_text() {
         let filling = Filling::from([("model".into(), "a\"b\n".into()), ("setting.url".into(), "u".into())]);
-        let template = Template::parse("x = \"{{model}}\", {{ setting.url }}{").unwrap();
+        let template = ArgumentTemplate::parse("x = \"{{model}}\", {{ setting.url }}{").unwrap();
         assert_eq!(template.filled(&filling).unwrap(), "x = \"a\"b\n\", u{");
         assert_eq!(template.filled_quoted(&filling).unwrap(), "x = \"a\\\"b\\n\", u{");
         assert_eq!(template.places().collect::<Vec<_>>(), ["model", "setting.url"]);
@@ -129,9 +129,9 @@ mod tests {
             ("{{setting.}}", "nothing is called `setting.`"),
             ("{{model", "never closed"),
         ] {
-            assert!(Template::parse(text).unwrap_err().contains(wanted), "{text}");
+            assert!(ArgumentTemplate::parse(text).unwrap_err().contains(wanted), "{text}");
         }
-        let template = Template::parse("{{setting.url}}").unwrap();
+        let template = ArgumentTemplate::parse("{{setting.url}}").unwrap();
         assert!(template.filled(&Filling::new()).unwrap_err().contains("a setting `url`"));
     }
 }

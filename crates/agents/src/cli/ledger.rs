@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 
-use super::rules::{Since, Used};
+use super::rules::{ReportedUsage, Since};
 use crate::contract::{MONEY, TOKENS, TURNS};
 
 /// What was charged of one meter.
@@ -27,7 +27,7 @@ impl Meter {
     }
 
     /// What is to be charged of what was told, which counts from there.
-    fn more(&mut self, used: &Used, told: Option<Option<u64>>) -> u64 {
+    fn more(&mut self, used: &ReportedUsage, told: Option<Option<u64>>) -> u64 {
         let Some(told) = told else { return 0 };
         let Some(told) = told else {
             self.missing += 1;
@@ -71,7 +71,7 @@ impl Ledger {
     }
 
     /// What is to be charged now.
-    pub(super) fn used(&mut self, used: &Used) -> Usage {
+    pub(super) fn charge(&mut self, used: &ReportedUsage) -> Usage {
         let mut usage = Usage::new();
         usage.insert(Name::from(TOKENS), self.tokens.more(used, used.tokens));
         usage.insert(Name::from(MONEY), self.money.more(used, used.money));
@@ -107,8 +107,13 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn used(since: Since, tokens: Option<Option<u64>>, money: Option<u64>, request: bool) -> Used {
-        Used { since, tokens, money: money.map(Some), request }
+    fn report_of(
+        since: Since,
+        tokens: Option<Option<u64>>,
+        money: Option<u64>,
+        request: bool,
+    ) -> ReportedUsage {
+        ReportedUsage { since, tokens, money: money.map(Some), request }
     }
 
     fn charged(usage: &Usage) -> (u64, u64, u64) {
@@ -120,33 +125,39 @@ mod tests {
     fn nothing_is_charged_twice_whatever_is_counted_from() {
         let mut ledger = Ledger::default();
         ledger.begin();
-        assert_eq!(charged(&ledger.used(&used(Since::Last, Some(Some(10)), None, false))), (10, 0, 0));
-        assert_eq!(charged(&ledger.used(&used(Since::Last, Some(Some(5)), None, true))), (5, 0, 1));
-        assert_eq!(charged(&ledger.used(&used(Since::Turn, Some(Some(18)), None, false))), (3, 0, 0));
-        assert_eq!(charged(&ledger.used(&used(Since::Session, None, Some(7), false))), (0, 7, 0));
+        assert_eq!(charged(&ledger.charge(&report_of(Since::Last, Some(Some(10)), None, false))), (10, 0, 0));
+        assert_eq!(charged(&ledger.charge(&report_of(Since::Last, Some(Some(5)), None, true))), (5, 0, 1));
+        assert_eq!(charged(&ledger.charge(&report_of(Since::Turn, Some(Some(18)), None, false))), (3, 0, 0));
+        assert_eq!(charged(&ledger.charge(&report_of(Since::Session, None, Some(7), false))), (0, 7, 0));
         ledger.end();
         ledger.begin();
-        assert_eq!(charged(&ledger.used(&used(Since::Session, Some(Some(20)), Some(9), true))), (2, 2, 1));
-        assert_eq!(charged(&ledger.used(&used(Since::Session, Some(Some(19)), Some(8), false))), (0, 0, 0));
+        assert_eq!(
+            charged(&ledger.charge(&report_of(Since::Session, Some(Some(20)), Some(9), true))),
+            (2, 2, 1)
+        );
+        assert_eq!(
+            charged(&ledger.charge(&report_of(Since::Session, Some(Some(19)), Some(8), false))),
+            (0, 0, 0)
+        );
         ledger.end();
         assert_eq!((ledger.requests(), ledger.unknown().len()), (2, 0));
     }
 
     #[test]
     fn what_is_not_told_is_unknown() {
-        let unknown = |all: &[Used]| {
+        let unknown = |all: &[ReportedUsage]| {
             let mut ledger = Ledger::default();
             ledger.begin();
-            all.iter().for_each(|one| drop(ledger.used(one)));
+            all.iter().for_each(|one| drop(ledger.charge(one)));
             ledger.end();
             ledger.unknown().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
-        let known = used(Since::Last, Some(Some(1)), Some(1), true);
-        let silent = used(Since::Last, Some(None), None, true);
+        let known = report_of(Since::Last, Some(Some(1)), Some(1), true);
+        let silent = report_of(Since::Last, Some(None), None, true);
         assert_eq!(unknown(&[]), "money tokens");
         assert_eq!(unknown(&[known]), "");
         assert_eq!(unknown(&[known, silent]), "tokens");
-        assert_eq!(unknown(&[known, Used { money: Some(None), ..known }]), "money");
-        assert_eq!(unknown(&[silent, used(Since::Turn, Some(Some(3)), None, false)]), "money");
+        assert_eq!(unknown(&[known, ReportedUsage { money: Some(None), ..known }]), "money");
+        assert_eq!(unknown(&[silent, report_of(Since::Turn, Some(Some(3)), None, false)]), "money");
     }
 }

@@ -110,7 +110,7 @@ fn paths<'a>(program: &str, words: &'a [String]) -> Option<(&'static str, Vec<&'
         "pwd" if words.is_empty() => Some(("search", Vec::new())),
         "grep" | "egrep" | "fgrep" => matched(words, "abcEFHhIilLnoPqRrsvwx"),
         "rg" => matched(words, "cFHIilNnoPSsuvwx"),
-        "find" => found(words).map(|folders| ("search", folders)),
+        "find" => parse_find(words).map(|folders| ("search", folders)),
         _ => None,
     }
 }
@@ -182,7 +182,7 @@ fn printed_lines(words: &[String]) -> Option<Vec<&str>> {
 }
 
 /// `find FOLDER… -name X`: where, and by which names. It can start programs and remove files, too.
-fn found(words: &[String]) -> Option<Vec<&str>> {
+fn parse_find(words: &[String]) -> Option<Vec<&str>> {
     let at = words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len());
     let (folders, tests) = words.split_at(at);
     let is_test = |pair: &[String]| {

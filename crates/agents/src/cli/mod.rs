@@ -8,15 +8,15 @@ mod adapter;
 mod calls;
 mod claude;
 mod codex;
+mod conversation;
 mod fields;
 mod fill;
 mod ledger;
 mod looks;
 mod paths;
-mod room;
 mod rules;
+mod session_home;
 mod speech;
-mod talk;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,23 +26,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use adapter::{
-    Adapter, Kind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, Prompt, Protocol, Start, WindowOf,
+    Adapter, ErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start, WindowOf,
+    WireProtocol,
 };
 pub use calls::Tools;
-pub use fill::{Filling, Template};
+pub use conversation::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
+pub use fill::{ArgumentTemplate, Filling};
 pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS};
-pub use rules::{Back, Called, End, Event, MAX_RULES, Rule, Since, Used};
-pub use talk::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
+pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
 
-use crate::bench::{Bench, SPEAKING};
-use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session};
-use crate::launch::{Heard, Launcher, Program};
+use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder};
+use crate::error::AgentError;
+use crate::launch::{AgentProgram, Heard, Launcher};
+use crate::mcp_endpoint::{Offer, Window};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
-use crate::trouble::Trouble;
-use crate::window::{Offer, Window};
-use room::Room;
-use talk::Talk;
+use crate::toolset::{Bench, SPEAKING};
+use conversation::Talk;
+use session_home::Room;
 
 /// How long a program may take to tell its version.
 const VERSION_TIME: Duration = Duration::from_secs(20);
@@ -80,7 +81,7 @@ pub struct Binding {
 
 impl Binding {
     /// The program as it would be started, if it can be found.
-    pub fn found(&self) -> Option<PathBuf> {
+    pub fn find_program(&self) -> Option<PathBuf> {
         let program = self.program.clone().unwrap_or_else(|| (&self.adapter.program).into());
         if program.components().count() > 1 {
             return Some(program).filter(|path| is_program(path));
@@ -95,22 +96,22 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// A backend that speaks to a program.
-pub struct Cli {
+pub struct CliBackend {
     binding: Binding,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
 }
 
-impl Cli {
+impl CliBackend {
     /// A backend for a binding.
-    pub fn new(binding: Binding, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Cli {
-        Cli { binding, secrets, timing }
+    pub fn new(binding: Binding, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> CliBackend {
+        CliBackend { binding, secrets, timing }
     }
 
     /// What the program says when it is asked for its version; this starts it, and nothing is spent.
-    pub fn version(&self, launcher: &dyn Launcher, folder: &Path) -> Result<String, Trouble> {
-        let program = self.binding.found().unwrap_or_else(|| (&self.binding.adapter.program).into());
-        let program = Program {
+    pub fn version(&self, launcher: &dyn Launcher, folder: &Path) -> Result<String, AgentError> {
+        let program = self.binding.find_program().unwrap_or_else(|| (&self.binding.adapter.program).into());
+        let program = AgentProgram {
             program: program.into(),
             args: self.binding.adapter.version.iter().map(OsString::from).collect(),
             folder: folder.to_owned(),
@@ -120,15 +121,15 @@ impl Cli {
         launched.input.close();
         let said = match launched.output.next(VERSION_TIME) {
             Some(Heard::Line(line)) => Ok(String::from_utf8_lossy(&line).trim().chars().take(200).collect()),
-            Some(Heard::Ended(exit)) => Err(Trouble::Died(format!("{}: {}", exit.how, exit.complaint))),
-            None => Err(Trouble::TimedOut(format!("it did not tell its version in {VERSION_TIME:?}"))),
+            Some(Heard::Ended(exit)) => Err(AgentError::Died(format!("{}: {}", exit.how, exit.complaint))),
+            None => Err(AgentError::TimedOut(format!("it did not tell its version in {VERSION_TIME:?}"))),
         };
         launched.tree.end();
         said
     }
 }
 
-impl Backend for Cli {
+impl Backend for CliBackend {
     fn name(&self) -> &str {
         &self.binding.name
     }
@@ -137,24 +138,28 @@ impl Backend for Cli {
         self.binding.adapter.enforces
     }
 
-    fn probe(&self) -> Probe {
+    fn probe(&self) -> ProbeResult {
         let program = &self.binding.adapter.program;
-        match self.binding.found() {
-            Some(path) => Probe { usable: Ok(()), what: path.display().to_string() },
+        match self.binding.find_program() {
+            Some(path) => ProbeResult { usable: Ok(()), what: path.display().to_string() },
             None => {
                 let why =
                     format!("there is no program {program}; install it, or set `program` to where it is");
-                Probe { usable: Err(why), what: program.clone() }
+                ProbeResult { usable: Err(why), what: program.clone() }
             }
         }
     }
 
-    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+    fn open(
+        &self,
+        order: SessionOrder,
+        desk: Arc<dyn SessionHost>,
+    ) -> Result<Box<dyn AgentSession>, AgentError> {
         if desk.is_cancelled() {
-            return Err(Trouble::Cancelled);
+            return Err(AgentError::Cancelled);
         }
         if order.launcher.is_none() {
-            return Err(Trouble::CouldNotRun(String::from("no program may be started here")));
+            return Err(AgentError::CouldNotRun(String::from("no program may be started here")));
         }
         let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         let window = self.window(&order, &bench)?;
@@ -165,9 +170,9 @@ impl Backend for Cli {
     }
 }
 
-impl Cli {
+impl CliBackend {
     /// A window, where the program can come to one.
-    fn window(&self, order: &Order, bench: &Bench) -> Result<Option<Window>, Trouble> {
+    fn window(&self, order: &SessionOrder, bench: &Bench) -> Result<Option<Window>, AgentError> {
         let Some(lobby) = order.lobby.as_ref().filter(|_| self.binding.adapter.window.is_some()) else {
             return Ok(None);
         };
@@ -175,7 +180,7 @@ impl Cli {
             bench.tools().iter().filter(|tool| SPEAKING.contains(&tool.name)).map(Offer::from).collect();
         let name = format!("{:x}", self.timing.throw());
         let window = Window::open(lobby, &name, offers);
-        window.map(Some).map_err(|error| Trouble::of_io("no window can be opened", &error))
+        window.map(Some).map_err(|error| AgentError::of_io("no window can be opened", &error))
     }
 }
 

@@ -14,7 +14,7 @@ pub const MAX_RULES: usize = 64;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ProgramEvent {
     /// The program's own name for the conversation.
     Session(String),
     /// A piece of what the agent says.
@@ -22,18 +22,18 @@ pub enum Event {
     /// A piece of what it thinks aloud.
     Thought(String),
     /// It calls a tool, or has called one.
-    Call(Called),
+    Call(ReportedCall),
     /// A call came back.
     Back(Back),
     /// Something was used.
-    Used(Used),
+    Used(ReportedUsage),
     /// The turn has ended.
-    Ended(End),
+    Ended(TurnEnd),
 }
 
 /// A call as the program tells it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Called {
+pub struct ReportedCall {
     /// Which one.
     pub id: String,
     /// The program's name of the tool.
@@ -66,7 +66,7 @@ pub enum Since {
 
 /// What was used, as the program tells it. What it does not tell is nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct ReportedUsage {
     /// From when on.
     pub since: Since,
     /// Tokens; nothing where this rule is not about them, `Some(None)` where they should be there.
@@ -79,7 +79,7 @@ pub struct Used {
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct End {
+pub struct TurnEnd {
     /// What the agent said last, where the event tells it.
     pub text: Option<String>,
     /// An answer that the program itself has held to its shape.
@@ -92,7 +92,7 @@ pub struct End {
 
 /// What one kind of event means.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct EventRule {
     when: Holds,
     unless: Holds,
     each: Option<At>,
@@ -131,9 +131,9 @@ struct EndAt {
     why: Vec<At>,
 }
 
-impl Rule {
-    pub(super) fn read(fields: &mut Fields<'_>) -> Rule {
-        let rule = Rule {
+impl EventRule {
+    pub(super) fn read(fields: &mut Fields<'_>) -> EventRule {
+        let rule = EventRule {
             when: fields.holds("when"),
             unless: fields.holds("unless"),
             each: fields.path("each"),
@@ -173,36 +173,36 @@ impl Rule {
     }
 
     /// What an event means by this rule.
-    pub fn of(&self, event: &Json) -> Vec<Event> {
+    pub fn of(&self, event: &Json) -> Vec<ProgramEvent> {
         if !self.when.of(event) || (!self.unless.is_empty() && self.unless.of(event)) {
             return Vec::new();
         }
         match &self.each {
-            None => self.meant(event),
+            None => self.interpret(event),
             Some(each) => {
                 let items = each.of(event).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
-                items.iter().flat_map(|item| self.meant(item)).collect()
+                items.iter().flat_map(|item| self.interpret(item)).collect()
             }
         }
     }
 
-    fn meant(&self, json: &Json) -> Vec<Event> {
+    fn interpret(&self, json: &Json) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         if !self.is.of(json) {
             return events;
         }
         let text = |at: &Option<At>| at.as_ref().and_then(|at| at.text(json)).map(str::to_owned);
-        events.extend(text(&self.session).map(Event::Session));
-        events.extend(text(&self.thought).map(Event::Thought));
-        events.extend(text(&self.text).map(Event::Text));
-        events.extend(self.usage.as_ref().map(|usage| Event::Used(usage.of(json))));
+        events.extend(text(&self.session).map(ProgramEvent::Session));
+        events.extend(text(&self.thought).map(ProgramEvent::Thought));
+        events.extend(text(&self.text).map(ProgramEvent::Text));
+        events.extend(self.usage.as_ref().map(|usage| ProgramEvent::Used(usage.of(json))));
         events.extend(self.call.as_ref().and_then(|(id, tool, args)| {
             let args = args.of(json).cloned().unwrap_or_default();
             let id = id.text(json).unwrap_or_default().to_owned();
-            Some(Event::Call(Called { id, tool: tool.text(json)?.to_owned(), args }))
+            Some(ProgramEvent::Call(ReportedCall { id, tool: tool.text(json)?.to_owned(), args }))
         }));
-        events.extend(self.back.as_ref().and_then(|back| back.of(json)).map(Event::Back));
-        events.extend(self.end.as_ref().map(|end| Event::Ended(end.of(json))));
+        events.extend(self.back.as_ref().and_then(|back| back.of(json)).map(ProgramEvent::Back));
+        events.extend(self.end.as_ref().map(|end| ProgramEvent::Ended(end.of(json))));
         events
     }
 }
@@ -220,7 +220,7 @@ impl BackAt {
 }
 
 impl UsageAt {
-    fn of(&self, json: &Json) -> Used {
+    fn of(&self, json: &Json) -> ReportedUsage {
         let spoilt = self.is_spoilt(json);
         // A part that is not there is as unknown as one that cannot be read: whoever leaves one of its numbers
         // out would be charged for the others alone.
@@ -231,7 +231,7 @@ impl UsageAt {
         let tokens = (!self.tokens.is_empty()).then_some(sum.filter(|_| !spoilt));
         let money = |at: &At| at.of(json).and_then(Json::as_f64).and_then(millionths);
         let money = self.money.as_ref().map(|at| money(at).filter(|_| !spoilt));
-        Used { since: self.since, tokens, money, request: self.request }
+        ReportedUsage { since: self.since, tokens, money, request: self.request }
     }
 
     /// Whether a number of the report is there and none that can be: then nothing of the report is believed.
@@ -255,7 +255,7 @@ fn millionths(money: f64) -> Option<u64> {
 }
 
 impl EndAt {
-    fn of(&self, json: &Json) -> End {
+    fn of(&self, json: &Json) -> TurnEnd {
         let text = self.text.as_ref().and_then(|at| at.text(json)).map(str::to_owned);
         let answer = self.answer.as_ref().and_then(|at| at.of(json)).filter(|one| one.is_object()).cloned();
         let told = |at: &At| {
@@ -264,7 +264,7 @@ impl EndAt {
                 .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
         };
         let why: Vec<String> = self.why.iter().filter_map(told).collect();
-        End { text, answer, good: self.good.of(json), why: why.join(": ") }
+        TurnEnd { text, answer, good: self.good.of(json), why: why.join(": ") }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::adapter::{Prompt, Protocol};
+use super::adapter::{PromptPassing, WireProtocol};
 use super::codex::Codex;
-use super::rules::Called;
+use super::rules::ReportedCall;
 use super::{claude, codex};
-use crate::launch::Input;
+use crate::launch::InputChannel;
 
 /// What comes of a line, besides what the rules of the adapter say.
 pub(super) enum Wants {
@@ -28,7 +28,7 @@ pub(super) enum Asked {
 
 impl Asked {
     /// The call that it is about.
-    pub(super) fn called(&self) -> &Called {
+    pub(super) fn call(&self) -> &ReportedCall {
         match self {
             Asked::Claude(asked) => &asked.called,
             Asked::Codex(asked) => &asked.called,
@@ -46,23 +46,28 @@ impl Asked {
 
 /// The state of a conversation.
 pub(super) enum Speech {
-    Lines(Prompt),
+    Lines(PromptPassing),
     Claude,
     Codex { open: Json, session: Option<String>, state: Codex },
 }
 
 impl Speech {
     /// A conversation that begins, or is taken up again.
-    pub(super) fn new(protocol: Protocol, prompt: Prompt, open: Json, session: Option<String>) -> Speech {
+    pub(super) fn new(
+        protocol: WireProtocol,
+        prompt: PromptPassing,
+        open: Json,
+        session: Option<String>,
+    ) -> Speech {
         match protocol {
-            Protocol::Lines => Speech::Lines(prompt),
-            Protocol::ClaudeControl => Speech::Claude,
-            Protocol::CodexAppServer => Speech::Codex { open, session, state: Codex::default() },
+            WireProtocol::Lines => Speech::Lines(prompt),
+            WireProtocol::ClaudeControl => Speech::Claude,
+            WireProtocol::CodexAppServer => Speech::Codex { open, session, state: Codex::default() },
         }
     }
 
     /// What is written before anything else.
-    pub(super) fn open(&self, input: &dyn Input) -> Result<(), String> {
+    pub(super) fn open(&self, input: &dyn InputChannel) -> Result<(), String> {
         match self {
             Speech::Lines(_) => Ok(()),
             Speech::Claude => write(input, &claude::opening()),
@@ -71,13 +76,13 @@ impl Speech {
     }
 
     /// A turn.
-    pub(super) fn say(&mut self, input: &dyn Input, prompt: &str) -> Result<(), String> {
+    pub(super) fn say(&mut self, input: &dyn InputChannel, prompt: &str) -> Result<(), String> {
         match self {
-            Speech::Lines(Prompt::Word) => {
+            Speech::Lines(PromptPassing::Word) => {
                 input.close();
                 Ok(())
             }
-            Speech::Lines(Prompt::Input) => {
+            Speech::Lines(PromptPassing::Input) => {
                 let written = input.write(prompt.as_bytes());
                 input.close();
                 written
@@ -88,23 +93,23 @@ impl Speech {
     }
 
     /// What a line asks of us.
-    pub(super) fn heard(&mut self, event: &Json) -> Vec<Wants> {
+    pub(super) fn on_line(&mut self, event: &Json) -> Vec<Wants> {
         match self {
             Speech::Lines(_) => Vec::new(),
-            Speech::Claude => match claude::heard(event) {
+            Speech::Claude => match claude::parse_line(event) {
                 None => Vec::new(),
                 Some(Ok(asked)) => vec![Wants::Asks(Asked::Claude(asked))],
                 Some(Err(line)) => vec![Wants::Send(line)],
             },
             Speech::Codex { open, session, state } => {
-                let steps = state.heard(event, open, session.as_deref());
+                let steps = state.on_line(event, open, session.as_deref());
                 steps.into_iter().map(Wants::from).collect()
             }
         }
     }
 
     /// Makes it end its turn, where it can be told to.
-    pub(super) fn interrupt(&self, input: &dyn Input) {
+    pub(super) fn interrupt(&self, input: &dyn InputChannel) {
         let line = match self {
             Speech::Lines(_) => None,
             Speech::Claude => Some(claude::interrupt()),
@@ -138,7 +143,7 @@ pub(super) fn opened_with(params: &Json, folder: &str, model: Option<&str>, syst
 }
 
 /// Writes one line.
-pub(super) fn write(input: &dyn Input, line: &Json) -> Result<(), String> {
+pub(super) fn write(input: &dyn InputChannel, line: &Json) -> Result<(), String> {
     let mut bytes = line.to_string().into_bytes();
     bytes.push(b'\n');
     input.write(&bytes)

@@ -10,10 +10,10 @@ use serde_json::{Value as Json, json};
 use super::dialect::{
     Ask, Bit, Miss, Reader, Reply, Stop, add, error_of, json_of, miss_of, plain, room_for_calls,
 };
+use super::history::{ChatEntry, ModelCall};
 use super::price::Tokens;
-use super::sse::Event;
-use super::talk::{Called, Entry};
-use crate::bench::SUBMIT;
+use super::sse::ServerEvent;
+use crate::toolset::SUBMIT;
 
 /// How much an answer may be where nobody says; the service insists on a number.
 const MAX_OUTPUT_TOKENS: u64 = 8192;
@@ -22,12 +22,12 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
     let mut messages: Vec<Json> = Vec::new();
     for entry in &ask.talk.entries {
         let (role, content) = match entry {
-            Entry::Ours(parts) => {
+            ChatEntry::Ours(parts) => {
                 ("user", parts.iter().map(|part| json!({ "type": "text", "text": part.text })).collect())
             }
-            Entry::Theirs { text, calls } => ("assistant", theirs(text, calls)),
-            Entry::Results(results) => {
-                let block = |result: &super::talk::Outcome| {
+            ChatEntry::Theirs { text, calls } => ("assistant", theirs(text, calls)),
+            ChatEntry::Results(results) => {
+                let block = |result: &super::history::CallOutcome| {
                     json!({ "type": "tool_result", "tool_use_id": result.id, "content": result.text,
                         "is_error": result.wrong })
                 };
@@ -81,7 +81,7 @@ fn mark(block: Option<&mut Json>) {
     }
 }
 
-fn theirs(text: &str, calls: &[Called]) -> Vec<Json> {
+fn theirs(text: &str, calls: &[ModelCall]) -> Vec<Json> {
     let mut blocks = Vec::new();
     // A text without a letter in it is refused by the service.
     if !text.trim().is_empty() || calls.is_empty() {
@@ -98,7 +98,7 @@ fn theirs(text: &str, calls: &[Called]) -> Vec<Json> {
 #[derive(Debug, Default)]
 pub(super) struct Anthropic {
     text: String,
-    calls: BTreeMap<u64, Called>,
+    calls: BTreeMap<u64, ModelCall>,
     stop: Option<Stop>,
     is_over: bool,
     sent: Option<Tokens>,
@@ -106,17 +106,17 @@ pub(super) struct Anthropic {
 }
 
 impl Reader for Anthropic {
-    fn event(&mut self, event: &Event, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss> {
+    fn event(&mut self, event: &ServerEvent, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss> {
         let data = json_of(event)?;
         let text = |path: &str| data.pointer(path).and_then(Json::as_str).unwrap_or_default();
         let index = data.get("index").and_then(Json::as_u64).unwrap_or(0);
         match text("/type") {
-            "message_start" => self.sent = data.pointer("/message/usage").and_then(sent),
+            "message_start" => self.sent = data.pointer("/message/usage").and_then(sent_tokens),
             "content_block_start" if text("/content_block/type") == "tool_use" => {
                 room_for_calls(self.calls.len() + 1)?;
                 let (id, name) =
                     (text("/content_block/id").to_owned(), text("/content_block/name").to_owned());
-                self.calls.insert(index, Called { id, name, args: String::new() });
+                self.calls.insert(index, ModelCall { id, name, args: String::new() });
             }
             "content_block_start" => self.say(text("/content_block/text"), bits)?,
             "content_block_delta" => match text("/delta/type") {
@@ -170,7 +170,7 @@ impl Anthropic {
     }
 }
 
-fn sent(usage: &Json) -> Option<Tokens> {
+fn sent_tokens(usage: &Json) -> Option<Tokens> {
     // What is not there was not used; what is there and no count makes all of it unknown.
     let count = |key: &str| match usage.get(key).filter(|one| !one.is_null()) {
         None => Some(0),

@@ -10,20 +10,20 @@ use serde_json::{Value as Json, json};
 use super::dialect::{
     Ask, Bit, Miss, Reader, Reply, Stop, add, error_of, json_of, miss_of, plain, room_for_calls,
 };
+use super::history::{ChatEntry, ModelCall};
 use super::price::Tokens;
-use super::sse::Event;
-use super::talk::{Called, Entry};
+use super::sse::ServerEvent;
 
 pub(super) fn body(ask: &Ask<'_>) -> Json {
     let mut messages = vec![json!({ "role": "system", "content": ask.system })];
     for entry in &ask.talk.entries {
         match entry {
-            Entry::Ours(parts) => {
+            ChatEntry::Ours(parts) => {
                 let text: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
                 messages.push(json!({ "role": "user", "content": text.join("\n\n") }));
             }
-            Entry::Theirs { text, calls } => messages.push(theirs(text, calls)),
-            Entry::Results(results) => {
+            ChatEntry::Theirs { text, calls } => messages.push(theirs(text, calls)),
+            ChatEntry::Results(results) => {
                 messages.extend(results.iter().map(
                     |result| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text }),
                 ));
@@ -52,7 +52,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
     body
 }
 
-fn theirs(text: &str, calls: &[Called]) -> Json {
+fn theirs(text: &str, calls: &[ModelCall]) -> Json {
     let mut message = json!({ "role": "assistant", "content": text });
     if !calls.is_empty() {
         let calls = calls.iter().map(|call| {
@@ -67,13 +67,13 @@ fn theirs(text: &str, calls: &[Called]) -> Json {
 #[derive(Debug, Default)]
 pub(super) struct Chat {
     text: String,
-    calls: BTreeMap<u64, Called>,
+    calls: BTreeMap<u64, ModelCall>,
     stop: Option<Stop>,
     tokens: Option<Tokens>,
 }
 
 impl Reader for Chat {
-    fn event(&mut self, event: &Event, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss> {
+    fn event(&mut self, event: &ServerEvent, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss> {
         if event.data.trim() == "[DONE]" {
             return Ok(true);
         }
@@ -124,7 +124,7 @@ impl Chat {
         let index = piece.get("index").and_then(Json::as_u64).unwrap_or(next);
         room_for_calls(self.calls.len() + usize::from(!self.calls.contains_key(&index)))?;
         let made_up = || format!("call_{index}");
-        let call = self.calls.entry(index).or_insert_with(|| Called {
+        let call = self.calls.entry(index).or_insert_with(|| ModelCall {
             id: made_up(),
             name: String::new(),
             args: String::new(),
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!((reply.text.as_str(), reply.tokens), ("hi", None));
         assert_eq!(
             reply.calls[0],
-            Called { id: "call_0".into(), name: "read".into(), args: "{\"path\":\"a\"}".into() }
+            ModelCall { id: "call_0".into(), name: "read".into(), args: "{\"path\":\"a\"}".into() }
         );
     }
 

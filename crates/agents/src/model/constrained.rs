@@ -7,8 +7,8 @@
 use serde_json::{Value as Json, json};
 
 use super::dialect::{Ask, Miss, Reply, Stop, plain};
-use super::talk::{Called, Entry};
-use crate::bench::{SUBMIT, Tool};
+use super::history::{ChatEntry, ModelCall};
+use crate::toolset::{SUBMIT, Tool};
 
 /// How many items a list of an answer may have: a small model fills a list without an end until it is cut off.
 const MAX_ITEMS: u64 = 8;
@@ -23,11 +23,11 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for entry in &ask.talk.entries {
         match entry {
-            Entry::Ours(parts) => {
+            ChatEntry::Ours(parts) => {
                 let text: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
                 messages.push(json!({ "role": "user", "content": text.join("\n\n") }));
             }
-            Entry::Theirs { text, calls } => {
+            ChatEntry::Theirs { text, calls } => {
                 names.extend(calls.iter().map(|call| (call.id.as_str(), call.name.as_str())));
                 let content = match calls.first() {
                     Some(call) => json!({ "tool": call.name, "arguments": call.record() }).to_string(),
@@ -35,7 +35,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
                 };
                 messages.push(json!({ "role": "assistant", "content": content }));
             }
-            Entry::Results(results) => {
+            ChatEntry::Results(results) => {
                 let told: Vec<String> = results
                     .iter()
                     .map(|result| {
@@ -81,13 +81,13 @@ fn choice(tool: &Tool) -> Json {
 fn takes(tool: &Tool) -> Json {
     let mut takes = plain(&tool.takes);
     if tool.name == SUBMIT {
-        bound(&mut takes);
+        limit_lengths(&mut takes);
     }
     takes
 }
 
 /// Leaves out lists that need not be there, and gives every other list and text an end.
-fn bound(schema: &mut Json) {
+fn limit_lengths(schema: &mut Json) {
     let is = |of: &Json, name: &str| {
         of["type"] == name || of["type"].as_array().is_some_and(|types| types.iter().any(|one| one == name))
     };
@@ -96,12 +96,12 @@ fn bound(schema: &mut Json) {
     let Some(words) = schema.as_object_mut() else { return };
     if let Some(Json::Object(properties)) = words.get_mut("properties") {
         properties.retain(|name, of| required.iter().any(|one| one == name) || !is(of, "array"));
-        properties.values_mut().for_each(bound);
+        properties.values_mut().for_each(limit_lengths);
         words.insert(String::from("additionalProperties"), json!(false));
     }
     if is_list {
         words.entry("maxItems").or_insert_with(|| json!(MAX_ITEMS));
-        words.get_mut("items").into_iter().for_each(bound);
+        words.get_mut("items").into_iter().for_each(limit_lengths);
     }
     if is_text {
         words.entry("maxLength").or_insert_with(|| json!(MAX_LETTERS));
@@ -129,7 +129,8 @@ pub(super) fn reply(mut reply: Reply) -> Result<Reply, Miss> {
     let Some(json) = crate::schema::find_json(&reply.text) else { return Ok(reply) };
     let Some(name) = json.get("tool").and_then(Json::as_str) else { return Ok(reply) };
     let args = json.get("arguments").cloned().unwrap_or_else(|| json!({}));
-    reply.calls = vec![Called { id: String::from("call_0"), name: name.to_owned(), args: args.to_string() }];
+    reply.calls =
+        vec![ModelCall { id: String::from("call_0"), name: name.to_owned(), args: args.to_string() }];
     reply.text = String::new();
     Ok(reply)
 }
@@ -140,13 +141,13 @@ mod tests {
 
     use ftl_core::value::Name;
 
-    use super::super::talk::{Outcome, Talk};
+    use super::super::history::{CallOutcome, ChatHistory};
     use super::*;
-    use crate::bench::tools as tools_of;
-    use crate::contract::{Part, PartKind};
+    use crate::contract::{PartKind, PromptPart};
     use crate::schema::Schema;
+    use crate::toolset::tools as tools_of;
 
-    fn said(text: &str, stop: Stop) -> Reply {
+    fn plain_reply(text: &str, stop: Stop) -> Reply {
         Reply { text: text.to_owned(), calls: Vec::new(), stop, tokens: None }
     }
 
@@ -160,7 +161,7 @@ mod tests {
             ("I would read it.", Stop::Done, None),
             (r#"{"tool":"read","argum"#, Stop::Length, None),
         ] {
-            let reply = reply(said(text, stop)).unwrap();
+            let reply = reply(plain_reply(text, stop)).unwrap();
             let call = reply.calls.first().map(|call| (call.name.as_str(), call.args.as_str()));
             assert_eq!(call, expected, "{text}");
             assert_eq!(reply.text.is_empty(), expected.is_some(), "{text}");
@@ -200,13 +201,13 @@ mod tests {
     fn a_conversation_is_told_in_words() {
         let names: BTreeSet<Name> = ["read", "submit"].map(Name::from).into();
         let tools = tools_of(&names, &Schema::anything());
-        let call = Called { id: "call_0".into(), name: "read".into(), args: r#"{"path":"a"}"#.into() };
-        let outcome = Outcome { id: "call_0".into(), text: "not there".into(), wrong: true, kept: false };
-        let talk = Talk {
+        let call = ModelCall { id: "call_0".into(), name: "read".into(), args: r#"{"path":"a"}"#.into() };
+        let outcome = CallOutcome { id: "call_0".into(), text: "not there".into(), wrong: true, kept: false };
+        let talk = ChatHistory {
             entries: vec![
-                Entry::Ours(vec![Part::new(PartKind::Task, "Do it.")]),
-                Entry::Theirs { text: String::new(), calls: vec![call] },
-                Entry::Results(vec![outcome]),
+                ChatEntry::Ours(vec![PromptPart::new(PartKind::Task, "Do it.")]),
+                ChatEntry::Theirs { text: String::new(), calls: vec![call] },
+                ChatEntry::Results(vec![outcome]),
             ],
         };
         let ask = Ask {

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
+use super::history::{ChatHistory, ModelCall};
 use super::price::Tokens;
-use super::sse::Event;
-use super::talk::{Called, Talk};
+use super::sse::ServerEvent;
 use super::{anthropic, chat, responses};
-use crate::bench::{MAX_CALLS_IN_A_TURN, Tool};
 use crate::contract::MAX_TURN_BYTES;
 use crate::schema::Schema;
-use crate::secrets::Key;
+use crate::secrets::SecretKey;
+use crate::toolset::{MAX_CALLS_IN_A_TURN, Tool};
 
 /// A way of speaking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Dialect {
         }
     }
 
-    pub(super) fn headers(self, key: Option<&Key>) -> Vec<(&'static str, String)> {
+    pub(super) fn headers(self, key: Option<&SecretKey>) -> Vec<(&'static str, String)> {
         let mut headers = vec![("accept", String::from("text/event-stream"))];
         match self {
             Dialect::Chat | Dialect::Responses => {
@@ -90,7 +90,7 @@ impl Dialect {
 pub(super) struct Ask<'a> {
     pub(super) model: &'a str,
     pub(super) system: &'a str,
-    pub(super) talk: &'a Talk,
+    pub(super) talk: &'a ChatHistory,
     pub(super) tools: &'a [Tool],
     /// The shape of the answer, where the model has nothing to do but to answer.
     pub(super) answer_only: Option<&'a Schema>,
@@ -122,7 +122,7 @@ pub(super) enum Stop {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reply {
     pub(super) text: String,
-    pub(super) calls: Vec<Called>,
+    pub(super) calls: Vec<ModelCall>,
     pub(super) stop: Stop,
     /// Unknown where the service does not say.
     pub(super) tokens: Option<Tokens>,
@@ -152,13 +152,13 @@ pub(super) enum Bit<'a> {
 /// Reads one stream.
 pub(super) trait Reader {
     /// Takes an event; whether the answer is complete.
-    fn event(&mut self, event: &Event, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss>;
+    fn event(&mut self, event: &ServerEvent, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss>;
     /// The answer, once the stream is over.
     fn reply(&mut self) -> Result<Reply, Miss>;
 }
 
 /// The data of an event as JSON.
-pub(super) fn json_of(event: &Event) -> Result<Json, Miss> {
+pub(super) fn json_of(event: &ServerEvent) -> Result<Json, Miss> {
     serde_json::from_str(&event.data)
         .map_err(|error| Miss::Bad(format!("an event of the stream is no JSON: {error}")))
 }

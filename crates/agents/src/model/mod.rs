@@ -6,13 +6,13 @@
 
 mod anthropic;
 mod chat;
+pub mod concurrency;
 mod constrained;
 mod dialect;
+pub mod history;
 pub mod price;
 mod responses;
-pub mod seats;
 pub mod sse;
-pub mod talk;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -24,20 +24,20 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
-use crate::bench::{Bench, Done, SUBMIT};
 use crate::contract::{
-    Backend, Counted, Desk, Enforced, Limits, MAX_CORRECTIONS, MONEY, Order, Part, PartKind, Probe, Rest,
-    Said, Session, TOKENS, TURNS,
+    AgentSession, Backend, Counted, Enforced, MAX_CORRECTIONS, MONEY, PartKind, ProbeResult, PromptPart,
+    Said, SessionHost, SessionLimits, SessionOrder, TOKENS, TURNS, TurnRest,
 };
-use crate::secrets::{Key, Pieces, Secrets};
-use crate::timing::{Retry, Timing};
-use crate::trouble::Trouble;
+use crate::error::AgentError;
+use crate::secrets::{Pieces, SecretKey, Secrets};
+use crate::timing::{RetryPolicy, Timing};
+use crate::toolset::{Bench, Done, SUBMIT};
+use concurrency::ConcurrencyLimit;
 pub use dialect::Dialect;
 use dialect::{Ask, Bit, Miss, Reply, Stop, error_of, miss_of};
+use history::{CallOutcome, ChatEntry, ChatHistory, ModelCall};
 use price::Prices;
-use seats::Seats;
 use sse::Sse;
-use talk::{Called, Entry, Outcome, Talk};
 use wire::{Abort, Head, NoAnswer, Watch, Wire};
 
 /// How much of the room for a conversation is used before it is shortened, in hundredths.
@@ -51,7 +51,7 @@ const BYTES_A_TOKEN: u64 = 3;
 
 /// A model service, as the settings describe it.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     /// What it is called in the settings; outages are told under this name.
     pub name: String,
     /// The address up to `/v1`.
@@ -61,7 +61,7 @@ pub struct Endpoint {
     /// The model, where an order names none.
     pub model: String,
     /// The key, if it wants one.
-    pub key: Option<Key>,
+    pub key: Option<SecretKey>,
     /// How many tokens fit into the model.
     pub context: u64,
     /// How many tokens an answer may have.
@@ -73,9 +73,9 @@ pub struct Endpoint {
     /// What its models cost.
     pub prices: Prices,
     /// How often it is asked again.
-    pub retry: Retry,
+    pub retry: RetryPolicy,
     /// How many requests it gets at the same time.
-    pub seats: Seats,
+    pub seats: ConcurrencyLimit,
 }
 
 /// How a model calls tools.
@@ -104,14 +104,14 @@ impl Calls {
 
 /// The backend of an endpoint.
 pub struct Model {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<ModelEndpoint>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
 }
 
 impl Model {
     /// A backend that speaks to an endpoint. The key of the endpoint should be among the secrets.
-    pub fn new(endpoint: Endpoint, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Model {
+    pub fn new(endpoint: ModelEndpoint, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Model {
         Model { endpoint: Arc::new(endpoint), secrets, timing }
     }
 }
@@ -134,9 +134,9 @@ impl Backend for Model {
         }
     }
 
-    fn probe(&self) -> Probe {
+    fn probe(&self) -> ProbeResult {
         let endpoint = &self.endpoint;
-        let limits = Limits { silence: PROBE_TIME, whole: PROBE_TIME, ..Limits::default() };
+        let limits = SessionLimits { silence: PROBE_TIME, whole: PROBE_TIME, ..SessionLimits::default() };
         let watch = Watch::new(Arc::new(Nobody), self.timing.clone(), limits);
         let url = format!("{}/models", endpoint.url.trim_end_matches('/'));
         let found = Wire::new(Arc::new(watch)).get(&url, &endpoint.dialect.headers(endpoint.key.as_ref()));
@@ -154,10 +154,17 @@ impl Backend for Model {
                 Err(self.secrets.redact(&format!("{} cannot be reached: {why}", endpoint.name)))
             }
         };
-        Probe { usable, what: format!("{} at {}, {}", endpoint.model, endpoint.url, endpoint.dialect.word()) }
+        ProbeResult {
+            usable,
+            what: format!("{} at {}, {}", endpoint.model, endpoint.url, endpoint.dialect.word()),
+        }
     }
 
-    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+    fn open(
+        &self,
+        order: SessionOrder,
+        desk: Arc<dyn SessionHost>,
+    ) -> Result<Box<dyn AgentSession>, AgentError> {
         let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         let watch = Arc::new(Watch::new(desk.clone(), self.timing.clone(), order.limits));
         Ok(Box::new(Chatter {
@@ -169,7 +176,7 @@ impl Backend for Model {
             order,
             desk,
             bench,
-            talk: Talk::default(),
+            talk: ChatHistory::default(),
             pending: None,
             requests: 0,
             cut_off: 0,
@@ -185,8 +192,8 @@ const PROBE_TIME: std::time::Duration = std::time::Duration::from_secs(5);
 /// The desk of a probe: nothing is called, nothing is spent.
 struct Nobody;
 
-impl Desk for Nobody {
-    fn rule(&self, _: &ftl_core::desk::Call) -> crate::contract::Verdict {
+impl SessionHost for Nobody {
+    fn rule(&self, _: &ftl_core::tool_policy::ToolCall) -> crate::contract::Verdict {
         crate::contract::Verdict::Deny(String::from("a probe calls nothing"))
     }
 
@@ -203,17 +210,17 @@ impl Desk for Nobody {
 
 /// One session with a model.
 struct Chatter {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<ModelEndpoint>,
     model: String,
-    order: Order,
-    desk: Arc<dyn Desk>,
+    order: SessionOrder,
+    desk: Arc<dyn SessionHost>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
     bench: Bench,
     wire: Wire,
-    talk: Talk,
+    talk: ChatHistory,
     /// Calls whose results wait for what is said next: the last one is answered by it.
-    pending: Option<Vec<Outcome>>,
+    pending: Option<Vec<CallOutcome>>,
     requests: u32,
     /// How many answers in a row were cut off.
     cut_off: u32,
@@ -222,18 +229,22 @@ struct Chatter {
     unknown: BTreeSet<Name>,
 }
 
-impl Session for Chatter {
-    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+impl AgentSession for Chatter {
+    fn turn(&mut self, words: &[PromptPart]) -> Result<TurnRest, AgentError> {
         self.hear(words);
         loop {
             if self.requests >= self.order.limits.requests {
                 let most = self.order.limits.requests;
-                return Err(Trouble::Bad(format!("the model was asked {most} times and has not submitted")));
+                return Err(AgentError::Bad(format!(
+                    "the model was asked {most} times and has not submitted"
+                )));
             }
             self.requests += 1;
             let reply = self.answered()?;
             self.charge(&reply)?;
-            self.talk.entries.push(Entry::Theirs { text: reply.text.clone(), calls: reply.calls.clone() });
+            self.talk
+                .entries
+                .push(ChatEntry::Theirs { text: reply.text.clone(), calls: reply.calls.clone() });
             if let Some(rest) = self.act(&reply)? {
                 return Ok(rest);
             }
@@ -249,19 +260,19 @@ impl Session for Chatter {
 
 impl Chatter {
     /// Takes in what is said to the model; the result of a call that waits for it, if there is one.
-    fn hear(&mut self, words: &[Part]) {
+    fn hear(&mut self, words: &[PromptPart]) {
         let Some(mut results) = self.pending.take() else {
-            return self.talk.entries.push(Entry::Ours(words.to_vec()));
+            return self.talk.entries.push(ChatEntry::Ours(words.to_vec()));
         };
         let text: Vec<&str> = words.iter().map(|part| part.text.as_str()).collect();
         if let Some(last) = results.last_mut() {
             last.text = text.join("\n\n");
         }
-        self.talk.entries.push(Entry::Results(results));
+        self.talk.entries.push(ChatEntry::Results(results));
     }
 
     /// Makes room, asks, and makes more room if the service says that there is too little.
-    fn answered(&mut self) -> Result<Reply, Trouble> {
+    fn answered(&mut self) -> Result<Reply, AgentError> {
         let room = self.endpoint.context.saturating_sub(self.endpoint.max_output.unwrap_or(0)).max(1);
         if self.tokens_now() > room * FULL / 100 {
             self.shorten(room * SHORTENED / 100)?;
@@ -271,7 +282,7 @@ impl Chatter {
             match self.patiently()? {
                 Ok(reply) => return Ok(reply),
                 Err(why) if shortened => {
-                    return Err(Trouble::CouldNotRun(format!("the conversation does not fit: {why}")));
+                    return Err(AgentError::CouldNotRun(format!("the conversation does not fit: {why}")));
                 }
                 Err(_) => {
                     shortened = true;
@@ -292,7 +303,7 @@ impl Chatter {
         self.talk.bytes() + self.order.system.len() + tools.sum::<usize>()
     }
 
-    fn shorten(&mut self, tokens: u64) -> Result<(), Trouble> {
+    fn shorten(&mut self, tokens: u64) -> Result<(), AgentError> {
         let (per, bytes) = self.ratio;
         let most = usize::try_from(tokens.saturating_mul(bytes) / per.max(1)).unwrap_or(usize::MAX);
         let fixed = self.bytes() - self.talk.bytes();
@@ -300,11 +311,11 @@ impl Chatter {
             return Ok(());
         }
         let context = self.endpoint.context;
-        Err(Trouble::CouldNotRun(format!("what must be said does not fit into {context} tokens")))
+        Err(AgentError::CouldNotRun(format!("what must be said does not fit into {context} tokens")))
     }
 
     /// Asks until there is an answer, with growing waits; the inner error says that it is too long.
-    fn patiently(&mut self) -> Result<Result<Reply, String>, Trouble> {
+    fn patiently(&mut self) -> Result<Result<Reply, String>, AgentError> {
         let mut made = 0;
         loop {
             made += 1;
@@ -314,18 +325,18 @@ impl Chatter {
             };
             let (why, after, broken) = match miss {
                 Miss::TooLong(why) => return Ok(Err(self.secrets.redact(&why))),
-                Miss::Bad(why) => return Err(Trouble::Bad(self.secrets.redact(&why))),
-                Miss::Refused(why) => return Err(self.refused(&why)),
+                Miss::Bad(why) => return Err(AgentError::Bad(self.secrets.redact(&why))),
+                Miss::Refused(why) => return Err(self.refuse_answer(&why)),
                 Miss::Busy { why, after } => (why, after, false),
                 Miss::Broken(why) => (why, None, true),
             };
             let why = self.secrets.redact(&why);
             let Some(wait) = self.endpoint.retry.wait(made, after, self.timing.throw()) else {
                 return Err(match broken {
-                    true => Trouble::Died(format!("{} broke off {made} times: {why}", self.endpoint.name)),
+                    true => AgentError::Died(format!("{} broke off {made} times: {why}", self.endpoint.name)),
                     false => {
                         let (service, url) = (self.endpoint.name.clone(), &self.endpoint.url);
-                        Trouble::Outage {
+                        AgentError::Outage {
                             service,
                             why: self.secrets.redact(&format!("{url}: {why}")),
                             after,
@@ -336,18 +347,18 @@ impl Chatter {
             };
             self.desk.say(Said::Again);
             if !self.timing.pause(wait, &*self.desk) {
-                return Err(Trouble::Cancelled);
+                return Err(AgentError::Cancelled);
             }
         }
     }
 
-    fn refused(&self, why: &str) -> Trouble {
+    fn refuse_answer(&self, why: &str) -> AgentError {
         let name = &self.endpoint.name;
-        Trouble::CouldNotRun(self.secrets.redact(&format!("{name} refuses: {why}")))
+        AgentError::CouldNotRun(self.secrets.redact(&format!("{name} refuses: {why}")))
     }
 
     /// Asks once.
-    fn once(&mut self) -> Result<Result<Reply, Miss>, Trouble> {
+    fn once(&mut self) -> Result<Result<Reply, Miss>, AgentError> {
         let endpoint = self.endpoint.clone();
         let _seat = endpoint.seats.take(&*self.desk)?;
         let body = match endpoint.calls {
@@ -390,7 +401,7 @@ impl Chatter {
     }
 
     /// Reads a stream to its end.
-    fn stream(&self, mut head: Head) -> Result<Result<Reply, Miss>, Trouble> {
+    fn stream(&self, mut head: Head) -> Result<Result<Reply, Miss>, AgentError> {
         let mut reader = self.endpoint.dialect.reader();
         let (mut sse, mut events, mut bytes) = (Sse::default(), Vec::new(), vec![0; 16 * 1024]);
         let mut seen = Pieces::default();
@@ -442,26 +453,26 @@ impl Chatter {
         }
     }
 
-    fn aborted(&self, abort: Abort) -> Trouble {
+    fn aborted(&self, abort: Abort) -> AgentError {
         let (name, limits) = (&self.endpoint.name, &self.order.limits);
         match abort {
-            Abort::Cancelled => Trouble::Cancelled,
-            Abort::Silent => Trouble::TimedOut(format!("{name} said nothing for {:?}", limits.silence)),
+            Abort::Cancelled => AgentError::Cancelled,
+            Abort::Silent => AgentError::TimedOut(format!("{name} said nothing for {:?}", limits.silence)),
             Abort::Late => {
-                Trouble::TimedOut(format!("{name} took longer than {:?} for an answer", limits.whole))
+                AgentError::TimedOut(format!("{name} took longer than {:?} for an answer", limits.whole))
             }
         }
     }
 
     /// Charges what the service says that it used.
-    fn charge(&mut self, reply: &Reply) -> Result<(), Trouble> {
+    fn charge(&mut self, reply: &Reply) -> Result<(), AgentError> {
         let mut usage = Usage::from([(Name::from(TURNS), 1)]);
         let price = self.endpoint.prices.of(&self.model);
         match reply.tokens {
             Some(tokens) => {
                 usage.insert(Name::from(TOKENS), tokens.all());
-                if tokens.sent() > 0 {
-                    self.ratio = (tokens.sent(), self.bytes() as u64);
+                if tokens.input_total() > 0 {
+                    self.ratio = (tokens.input_total(), self.bytes() as u64);
                 }
             }
             None => drop(self.unknown.insert(Name::from(TOKENS))),
@@ -470,66 +481,66 @@ impl Chatter {
             Some((tokens, price)) => drop(usage.insert(Name::from(MONEY), price.of(&tokens))),
             None => drop(self.unknown.insert(Name::from(MONEY))),
         }
-        self.desk.charge(&usage).map_err(Trouble::Stopped)
+        self.desk.charge(&usage).map_err(AgentError::Stopped)
     }
 
     /// Does what the model wants; nothing if it is to be asked again.
-    fn act(&mut self, reply: &Reply) -> Result<Option<Rest>, Trouble> {
+    fn act(&mut self, reply: &Reply) -> Result<Option<TurnRest>, AgentError> {
         if reply.stop == Stop::Refused {
-            return Err(Trouble::Bad(String::from("the model refuses to answer")));
+            return Err(AgentError::Bad(String::from("the model refuses to answer")));
         }
         self.count_cut_off(reply)?;
         if reply.calls.is_empty() {
             if reply.stop == Stop::Length {
                 let text = "Your answer was cut off because it is too long. Answer again, shorter, or in several steps.";
-                self.talk.entries.push(Entry::Ours(vec![Part::new(PartKind::Feedback, text)]));
+                self.talk.entries.push(ChatEntry::Ours(vec![PromptPart::new(PartKind::Feedback, text)]));
                 return Ok(None);
             }
-            return Ok(Some(Rest::Said(self.secrets.redact(&reply.text))));
+            return Ok(Some(TurnRest::Said(self.secrets.redact(&reply.text))));
         }
         self.calls(&reply.calls)
     }
 
     /// Counts answers that were cut off in a row, as often as answers may not fit: a small model that fills a list until
     /// it is stopped does so again.
-    fn count_cut_off(&mut self, reply: &Reply) -> Result<(), Trouble> {
+    fn count_cut_off(&mut self, reply: &Reply) -> Result<(), AgentError> {
         self.cut_off = if reply.stop == Stop::Length { self.cut_off + 1 } else { 0 };
         if self.cut_off <= MAX_CORRECTIONS {
             return Ok(());
         }
         let most =
             self.endpoint.max_output.map(|most| format!(" at max_output = {most}")).unwrap_or_default();
-        Err(Trouble::Bad(format!("{} answers in a row were cut off{most}", self.cut_off)))
+        Err(AgentError::Bad(format!("{} answers in a row were cut off{most}", self.cut_off)))
     }
 
-    fn calls(&mut self, calls: &[Called]) -> Result<Option<Rest>, Trouble> {
-        let mut results: Vec<Outcome> = Vec::new();
-        let mut rest: Option<(Rest, String)> = None;
+    fn calls(&mut self, calls: &[ModelCall]) -> Result<Option<TurnRest>, AgentError> {
+        let mut results: Vec<CallOutcome> = Vec::new();
+        let mut rest: Option<(TurnRest, String)> = None;
         for call in calls {
             if rest.is_some() {
                 results.push(outcome(&call.id, "not made: you had ended your turn".into(), true));
                 continue;
             }
-            match self.made(call) {
+            match self.execute_call(call) {
                 Done::Back(text) => results.push(outcome(&call.id, text, false)),
                 Done::Wrong(text) => results.push(outcome(&call.id, text, true)),
-                Done::Submitted(json) => rest = Some((Rest::Submitted(json), call.id.clone())),
-                Done::Asked(question) => rest = Some((Rest::Asked(question), call.id.clone())),
+                Done::Submitted(json) => rest = Some((TurnRest::Submitted(json), call.id.clone())),
+                Done::Asked(question) => rest = Some((TurnRest::Asked(question), call.id.clone())),
                 Done::Over(trouble) => return Err(trouble),
             }
         }
         let Some((rest, id)) = rest else {
-            self.talk.entries.push(Entry::Results(results));
+            self.talk.entries.push(ChatEntry::Results(results));
             return Ok(None);
         };
         // Every call needs a result: that of the last word is whatever is said next, and is kept.
-        let wrong = matches!(rest, Rest::Submitted(_));
-        results.push(Outcome { id, text: String::new(), wrong, kept: true });
+        let wrong = matches!(rest, TurnRest::Submitted(_));
+        results.push(CallOutcome { id, text: String::new(), wrong, kept: true });
         self.pending = Some(results);
         Ok(Some(rest))
     }
 
-    fn made(&self, call: &Called) -> Done {
+    fn execute_call(&self, call: &ModelCall) -> Done {
         match call.json() {
             Ok(args) => self.bench.call(&call.name, &args),
             Err(why) => Done::Wrong(why),
@@ -537,8 +548,8 @@ impl Chatter {
     }
 }
 
-fn outcome(id: &str, text: String, wrong: bool) -> Outcome {
-    Outcome { id: id.to_owned(), text, wrong, kept: false }
+fn outcome(id: &str, text: String, wrong: bool) -> CallOutcome {
+    CallOutcome { id: id.to_owned(), text, wrong, kept: false }
 }
 
 /// What an answer with another status than 200 means.

@@ -18,11 +18,11 @@ pub struct Tokens {
 impl Tokens {
     /// All of them.
     pub fn all(&self) -> u64 {
-        self.sent().saturating_add(self.output)
+        self.input_total().saturating_add(self.output)
     }
 
     /// All that was sent.
-    pub fn sent(&self) -> u64 {
+    pub fn input_total(&self) -> u64 {
         self.input.saturating_add(self.cached).saturating_add(self.stored)
     }
 }
@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(price(3000).of(&tokens(1000, 1000, 1000, 1000)), 3000 + 300 + 3750 + 15_000);
         assert_eq!(price(1).of(&tokens(1, 0, 0, 0)), 1);
         assert_eq!(price(u64::MAX).of(&tokens(u64::MAX, 0, 0, 0)), u64::MAX);
-        assert_eq!((tokens(1, 2, 3, 4).sent(), tokens(1, 2, 3, 4).all()), (6, 10));
+        assert_eq!((tokens(1, 2, 3, 4).input_total(), tokens(1, 2, 3, 4).all()), (6, 10));
     }
 }

@@ -5,20 +5,20 @@ use serde_json::{Value as Json, json};
 use super::dialect::{
     Ask, Bit, Miss, Reader, Reply, Stop, add, error_of, json_of, miss_of, plain, room_for_calls,
 };
+use super::history::{ChatEntry, ModelCall};
 use super::price::Tokens;
-use super::sse::Event;
-use super::talk::{Called, Entry};
+use super::sse::ServerEvent;
 
 pub(super) fn body(ask: &Ask<'_>) -> Json {
     let mut items = Vec::new();
     for entry in &ask.talk.entries {
         match entry {
-            Entry::Ours(parts) => {
+            ChatEntry::Ours(parts) => {
                 let content: Vec<Json> =
                     parts.iter().map(|part| json!({ "type": "input_text", "text": part.text })).collect();
                 items.push(json!({ "type": "message", "role": "user", "content": content }));
             }
-            Entry::Theirs { text, calls } => {
+            ChatEntry::Theirs { text, calls } => {
                 if !text.is_empty() {
                     let content = json!([{ "type": "output_text", "text": text }]);
                     items.push(json!({ "type": "message", "role": "assistant", "content": content }));
@@ -28,7 +28,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
                     json!({ "type": "function_call", "call_id": call.id, "name": call.name, "arguments": args })
                 }));
             }
-            Entry::Results(results) => items.extend(results.iter().map(|result| {
+            ChatEntry::Results(results) => items.extend(results.iter().map(|result| {
                 json!({ "type": "function_call_output", "call_id": result.id, "output": result.text })
             })),
         }
@@ -60,14 +60,14 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
 #[derive(Debug, Default)]
 pub(super) struct Responses {
     text: String,
-    calls: Vec<Called>,
+    calls: Vec<ModelCall>,
     refused: bool,
     stop: Option<Stop>,
     tokens: Option<Tokens>,
 }
 
 impl Reader for Responses {
-    fn event(&mut self, event: &Event, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss> {
+    fn event(&mut self, event: &ServerEvent, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss> {
         if event.data.trim() == "[DONE]" {
             return Ok(true);
         }
@@ -120,7 +120,7 @@ impl Responses {
                 room_for_calls(self.calls.len() + 1)?;
                 let mut args = String::new();
                 add(&mut args, text("arguments"))?;
-                self.calls.push(Called {
+                self.calls.push(ModelCall {
                     id: text("call_id").to_owned(),
                     name: text("name").to_owned(),
                     args,

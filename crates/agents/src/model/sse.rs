@@ -14,7 +14,7 @@ pub const MAX_STREAM_BYTES: usize = 32 * 1024 * 1024;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct ServerEvent {
     /// Its kind; empty if it has none.
     pub name: String,
     /// Its data.
@@ -25,7 +25,7 @@ pub struct Event {
 #[derive(Debug, Default)]
 pub struct Sse {
     line: Vec<u8>,
-    event: Event,
+    event: ServerEvent,
     has_data: bool,
     after_return: bool,
     bytes: usize,
@@ -33,7 +33,7 @@ pub struct Sse {
 
 impl Sse {
     /// Takes bytes and hands on each event that they complete.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), String> {
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ServerEvent>) -> Result<(), String> {
         self.bytes += bytes.len();
         if self.bytes > MAX_STREAM_BYTES {
             return Err(format!("the stream has more than {MAX_STREAM_BYTES} bytes"));
@@ -52,7 +52,7 @@ impl Sse {
         Ok(())
     }
 
-    fn end_of_line(&mut self, events: &mut Vec<Event>) -> Result<(), String> {
+    fn end_of_line(&mut self, events: &mut Vec<ServerEvent>) -> Result<(), String> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8(line).map_err(|_| String::from("the stream is no UTF-8"))?;
         if line.is_empty() {

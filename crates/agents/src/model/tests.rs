@@ -18,19 +18,22 @@ pub(super) fn replay(dialect: Dialect, stream: &str) -> Result<Reply, Miss> {
     reader.reply()
 }
 
-fn talk() -> Talk {
-    let call = |id: &str, args: &str| Called { id: id.into(), name: "read".into(), args: args.into() };
+fn talk() -> ChatHistory {
+    let call = |id: &str, args: &str| ModelCall { id: id.into(), name: "read".into(), args: args.into() };
     let result =
-        |id: &str| Outcome { id: id.into(), text: format!("result {id}"), wrong: id == "2", kept: false };
-    Talk {
+        |id: &str| CallOutcome { id: id.into(), text: format!("result {id}"), wrong: id == "2", kept: false };
+    ChatHistory {
         entries: vec![
-            Entry::Ours(vec![Part::new(PartKind::Task, "do it"), Part::new(PartKind::Feedback, "better")]),
-            Entry::Theirs {
+            ChatEntry::Ours(vec![
+                PromptPart::new(PartKind::Task, "do it"),
+                PromptPart::new(PartKind::Feedback, "better"),
+            ]),
+            ChatEntry::Theirs {
                 text: "well".into(),
                 calls: vec![call("1", "{\"path\":\"a\"}"), call("2", "{broken")],
             },
-            Entry::Results(vec![result("1"), result("2")]),
-            Entry::Ours(vec![Part::new(PartKind::Feedback, "go on")]),
+            ChatEntry::Results(vec![result("1"), result("2")]),
+            ChatEntry::Ours(vec![PromptPart::new(PartKind::Feedback, "go on")]),
         ],
     }
 }
@@ -38,7 +41,7 @@ fn talk() -> Talk {
 fn sent(dialect: Dialect, answer_only: bool) -> Json {
     let answer = Schema::new(json!({ "$schema": "x", "type": "object", "required": ["a"] })).unwrap();
     let names = ["read", "submit"].into_iter().filter(|name| !answer_only || *name == "submit");
-    let tools = crate::bench::tools(&names.map(Name::from).collect(), &answer);
+    let tools = crate::toolset::tools(&names.map(Name::from).collect(), &answer);
     let ask = Ask {
         model: "m",
         system: "rules",

@@ -18,7 +18,7 @@ use ureq::unversioned::transport::{
     Transport,
 };
 
-use crate::contract::{Desk, Limits};
+use crate::contract::{SessionHost, SessionLimits};
 use crate::timing::{SLICE, Timing, retry_after};
 
 /// How long a connection may take to be made.
@@ -40,15 +40,15 @@ pub(super) enum Abort {
 
 /// Looks whether a request is still wanted and in time.
 pub(super) struct Watch {
-    desk: Arc<dyn Desk>,
+    desk: Arc<dyn SessionHost>,
     timing: Arc<dyn Timing>,
-    limits: Limits,
+    limits: SessionLimits,
     began: AtomicU64,
     heard: AtomicU64,
 }
 
 impl Watch {
-    pub(super) fn new(desk: Arc<dyn Desk>, timing: Arc<dyn Timing>, limits: Limits) -> Watch {
+    pub(super) fn new(desk: Arc<dyn SessionHost>, timing: Arc<dyn Timing>, limits: SessionLimits) -> Watch {
         Watch { desk, timing, limits, began: AtomicU64::new(0), heard: AtomicU64::new(0) }
     }
 

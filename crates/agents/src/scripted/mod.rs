@@ -16,13 +16,14 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
-use crate::bench::{Bench, Done};
 use crate::contract::{
-    Backend, Counted, Desk, Enforced, MAX_TURN_BYTES, Order, Part, Probe, Rest, Said, Session, TURNS,
+    AgentSession, Backend, Counted, Enforced, MAX_TURN_BYTES, ProbeResult, PromptPart, Said, SessionHost,
+    SessionOrder, TURNS, TurnRest,
 };
+use crate::error::AgentError;
 use crate::secrets::Secrets;
 use crate::timing::Timing;
-use crate::trouble::Trouble;
+use crate::toolset::{Bench, Done};
 
 use script::{End, Scene, Step};
 pub use script::{MAX_SCRIPT_BYTES, Script};
@@ -66,11 +67,15 @@ impl Backend for Scripted {
         }
     }
 
-    fn probe(&self) -> Probe {
-        Probe { usable: Ok(()), what: format!("a script of {} scenes", self.script.scenes.len()) }
+    fn probe(&self) -> ProbeResult {
+        ProbeResult { usable: Ok(()), what: format!("a script of {} scenes", self.script.scenes.len()) }
     }
 
-    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+    fn open(
+        &self,
+        order: SessionOrder,
+        desk: Arc<dyn SessionHost>,
+    ) -> Result<Box<dyn AgentSession>, AgentError> {
         let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         Ok(Box::new(Play {
             scenes: self.script.scenes.clone(),
@@ -89,8 +94,8 @@ impl Backend for Scripted {
 /// One session of a script.
 struct Play {
     scenes: Arc<[Scene]>,
-    order: Order,
-    desk: Arc<dyn Desk>,
+    order: SessionOrder,
+    desk: Arc<dyn SessionHost>,
     bench: Bench,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
@@ -99,8 +104,8 @@ struct Play {
     unknown: BTreeSet<Name>,
 }
 
-impl Session for Play {
-    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+impl AgentSession for Play {
+    fn turn(&mut self, words: &[PromptPart]) -> Result<TurnRest, AgentError> {
         let steps = match &self.steps {
             Some(steps) => steps.clone(),
             None => self.steps.insert(self.choose(words)?).clone(),
@@ -111,7 +116,7 @@ impl Session for Play {
                 return Ok(rest);
             }
         }
-        Err(Trouble::Died(format!("the script of the {} ends here", self.order.role)))
+        Err(AgentError::Died(format!("the script of the {} ends here", self.order.role)))
     }
 
     fn unknown(&self) -> BTreeSet<Name> {
@@ -123,7 +128,7 @@ impl Session for Play {
 
 impl Play {
     /// The first scene that fits the order and what it is told.
-    fn choose(&self, words: &[Part]) -> Result<Arc<[Step]>, Trouble> {
+    fn choose(&self, words: &[PromptPart]) -> Result<Arc<[Step]>, AgentError> {
         let told = |text: &str| words.iter().any(|part| part.text.contains(text));
         let fits = |scene: &&Scene| {
             scene.role.as_ref().is_none_or(|role| *role == self.order.role)
@@ -131,13 +136,13 @@ impl Play {
                 && scene.told.iter().all(|text| told(text))
         };
         let role = &self.order.role;
-        let none = || Trouble::CouldNotRun(format!("the script has no scene for the {role}"));
+        let none = || AgentError::CouldNotRun(format!("the script has no scene for the {role}"));
         self.scenes.iter().find(fits).map(|scene| scene.steps.clone()).ok_or_else(none)
     }
 
-    fn play(&mut self, step: &Step) -> Result<Option<Rest>, Trouble> {
+    fn play(&mut self, step: &Step) -> Result<Option<TurnRest>, AgentError> {
         if !self.timing.pause(step.delay, &*self.desk) {
-            return Err(Trouble::Cancelled);
+            return Err(AgentError::Cancelled);
         }
         if let Some(file) = &step.until {
             self.wait_for(file)?;
@@ -149,8 +154,8 @@ impl Play {
         for (tool, args) in &step.calls {
             match self.bench.call(tool, args) {
                 Done::Back(_) | Done::Wrong(_) => {}
-                Done::Submitted(json) => return Ok(Some(Rest::Submitted(json))),
-                Done::Asked(question) => return Ok(Some(Rest::Asked(question))),
+                Done::Submitted(json) => return Ok(Some(TurnRest::Submitted(json))),
+                Done::Asked(question) => return Ok(Some(TurnRest::Asked(question))),
                 Done::Over(trouble) => return Err(trouble),
             }
         }
@@ -158,80 +163,80 @@ impl Play {
     }
 
     /// Charges what the step says that it used. What it does not say is unknown.
-    fn charge(&mut self, step: &Step) -> Result<(), Trouble> {
+    fn charge(&mut self, step: &Step) -> Result<(), AgentError> {
         let mut usage: Usage = step.usage.clone();
         usage.insert(Name::from(TURNS), 1);
         self.unknown.extend(step.silent.iter().cloned());
-        self.desk.charge(&usage).map_err(Trouble::Stopped)
+        self.desk.charge(&usage).map_err(AgentError::Stopped)
     }
 
-    fn end(&self, end: &End) -> Result<Rest, Trouble> {
+    fn end(&self, end: &End) -> Result<TurnRest, AgentError> {
         match end {
-            End::Submit(json) => match self.bench.call(crate::bench::SUBMIT, json) {
-                Done::Submitted(json) => Ok(Rest::Submitted(json)),
+            End::Submit(json) => match self.bench.call(crate::toolset::SUBMIT, json) {
+                Done::Submitted(json) => Ok(TurnRest::Submitted(json)),
                 Done::Over(trouble) => Err(trouble),
-                Done::Asked(question) => Ok(Rest::Asked(question)),
-                Done::Back(text) | Done::Wrong(text) => Err(Trouble::Bad(text)),
+                Done::Asked(question) => Ok(TurnRest::Asked(question)),
+                Done::Back(text) | Done::Wrong(text) => Err(AgentError::Bad(text)),
             },
-            End::Reply(text) => Ok(Rest::Said(self.secrets.redact(text))),
+            End::Reply(text) => Ok(TurnRest::Said(self.secrets.redact(text))),
             End::Ask(question) => self.ask(question),
-            End::Die(why) => Err(Trouble::Died(why.clone())),
+            End::Die(why) => Err(AgentError::Died(why.clone())),
             End::Hang => self.hang(),
             End::Flood => self.flood(),
             End::Outage(service, after) => {
                 let why = String::from("the script says so");
-                Err(Trouble::Outage { service: service.clone(), why, after: *after, claimed: false })
+                Err(AgentError::Outage { service: service.clone(), why, after: *after, claimed: false })
             }
         }
     }
 
-    fn ask(&self, question: &str) -> Result<Rest, Trouble> {
-        match self.bench.call(crate::bench::ASK, &serde_json::json!({ "question": question })) {
-            Done::Asked(question) => Ok(Rest::Asked(question)),
+    fn ask(&self, question: &str) -> Result<TurnRest, AgentError> {
+        match self.bench.call(crate::toolset::ASK, &serde_json::json!({ "question": question })) {
+            Done::Asked(question) => Ok(TurnRest::Asked(question)),
             Done::Over(trouble) => Err(trouble),
-            Done::Wrong(why) | Done::Back(why) => Err(Trouble::Bad(why)),
-            Done::Submitted(json) => Ok(Rest::Submitted(json)),
+            Done::Wrong(why) | Done::Back(why) => Err(AgentError::Bad(why)),
+            Done::Submitted(json) => Ok(TurnRest::Submitted(json)),
         }
     }
 
     /// Waits for a file that somebody else makes, for as long as an agent may be silent.
-    fn wait_for(&self, file: &Path) -> Result<(), Trouble> {
+    fn wait_for(&self, file: &Path) -> Result<(), AgentError> {
         let (file, silence) = (self.order.folder.join(file), self.order.limits.silence);
         let end = self.timing.now() + silence;
         while !file.exists() {
             if self.timing.now() >= end {
                 let file = file.display();
-                return Err(Trouble::TimedOut(format!("there was no `{file}` for {silence:?}")));
+                return Err(AgentError::TimedOut(format!("there was no `{file}` for {silence:?}")));
             }
             if !self.timing.pause(NAP, &*self.desk) {
-                return Err(Trouble::Cancelled);
+                return Err(AgentError::Cancelled);
             }
         }
         Ok(())
     }
 
-    fn hang(&self) -> Result<Rest, Trouble> {
+    fn hang(&self) -> Result<TurnRest, AgentError> {
         let end = self.timing.now() + self.order.limits.silence;
         while self.timing.now() < end {
             if !self.timing.pause(NAP, &*self.desk) {
-                return Err(Trouble::Cancelled);
+                return Err(AgentError::Cancelled);
             }
         }
         let silence = self.order.limits.silence;
-        Err(Trouble::TimedOut(format!("the agent said nothing for {silence:?}")))
+        Err(AgentError::TimedOut(format!("the agent said nothing for {silence:?}")))
     }
 
-    fn flood(&self) -> Result<Rest, Trouble> {
+    fn flood(&self) -> Result<TurnRest, AgentError> {
         let line = "flood ".repeat(FLOOD_BYTES / 6);
         let mut said = 0;
         while said <= MAX_TURN_BYTES {
             if self.desk.is_cancelled() {
-                return Err(Trouble::Cancelled);
+                return Err(AgentError::Cancelled);
             }
             self.desk.say(Said::Text(&line));
             said += line.len();
         }
-        Err(Trouble::Bad(format!("the agent said more than {MAX_TURN_BYTES} bytes in one turn")))
+        Err(AgentError::Bad(format!("the agent said more than {MAX_TURN_BYTES} bytes in one turn")))
     }
 }
 

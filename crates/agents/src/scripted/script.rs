@@ -170,7 +170,7 @@ impl WrittenScene {
 
 impl WrittenStep {
     fn read(self) -> Result<Step, String> {
-        let calls = self.calls.iter().map(called).collect::<Result<_, _>>()?;
+        let calls = self.calls.iter().map(parse_call).collect::<Result<_, _>>()?;
         let known = |name: &str| [TOKENS, MONEY].contains(&name);
         if let Some(name) = self.usage.keys().chain(&self.silent).find(|name| !known(name)) {
             return Err(format!("`{name}` is no meter that an agent reports; there are tokens and money"));
@@ -212,7 +212,7 @@ impl WrittenStep {
 }
 
 /// A call as it is written: its tool beside its arguments.
-fn called(table: &toml::Table) -> Result<Called, String> {
+fn parse_call(table: &toml::Table) -> Result<Called, String> {
     let tool = table.get("tool").and_then(toml::Value::as_str).ok_or("a call has no `tool`")?;
     let args: Result<serde_json::Map<_, _>, String> = table
         .iter()

@@ -12,7 +12,7 @@ use super::script::Script;
 
 /// A session as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recorded {
+pub struct RecordedSession {
     /// The role.
     pub role: String,
     /// The form.
@@ -46,11 +46,11 @@ pub struct RecordedStep {
 const METERS: [&str; 2] = [crate::contract::TOKENS, crate::contract::MONEY];
 
 /// A script of sessions, ready to be played.
-pub fn script_of(sessions: &[Recorded]) -> Result<String, String> {
-    let mut scenes: Vec<(Vec<&str>, &Recorded)> = Vec::new();
+pub fn script_of(sessions: &[RecordedSession]) -> Result<String, String> {
+    let mut scenes: Vec<(Vec<&str>, &RecordedSession)> = Vec::new();
     for (at, one) in sessions.iter().enumerate() {
-        let alike = |other: &&Recorded| other.role == one.role && other.form == one.form;
-        let others: Vec<&Recorded> = sessions
+        let alike = |other: &&RecordedSession| other.role == one.role && other.form == one.form;
+        let others: Vec<&RecordedSession> = sessions
             .iter()
             .enumerate()
             .filter(|(other, _)| *other != at)
@@ -61,7 +61,7 @@ pub fn script_of(sessions: &[Recorded]) -> Result<String, String> {
         if later.iter().filter(alike).any(|other| other.prompt == one.prompt) {
             continue;
         }
-        scenes.push((told(one, &others), one));
+        scenes.push((distinguishing_texts(one, &others), one));
     }
     // The first scene that fits is played: one that fits everybody comes last.
     scenes.sort_by_key(|(told, _)| std::cmp::Reverse(told.len()));
@@ -73,15 +73,15 @@ pub fn script_of(sessions: &[Recorded]) -> Result<String, String> {
 
 /// What tells a session apart from others of its role and form: the task, and where others had the same task the
 /// longest line that only this one was told, for it says most.
-fn told<'a>(one: &'a Recorded, others: &[&Recorded]) -> Vec<&'a str> {
-    let others: Vec<&&Recorded> = others.iter().filter(|other| other.prompt != one.prompt).collect();
+fn distinguishing_texts<'a>(one: &'a RecordedSession, others: &[&RecordedSession]) -> Vec<&'a str> {
+    let others: Vec<&&RecordedSession> = others.iter().filter(|other| other.prompt != one.prompt).collect();
     if others.is_empty() {
         return Vec::new();
     }
     let lines = || one.prompt.lines().map(str::trim).filter(|line| !line.is_empty());
     let task = lines().find(|line| line.starts_with(TASK));
-    let is_alike = |other: &&&&Recorded| task.is_none_or(|task| other.prompt.contains(task));
-    let alike: Vec<&&&Recorded> = others.iter().filter(is_alike).collect();
+    let is_alike = |other: &&&&RecordedSession| task.is_none_or(|task| other.prompt.contains(task));
+    let alike: Vec<&&&RecordedSession> = others.iter().filter(is_alike).collect();
     let only = lines()
         .filter(|line| is_lasting(line) && !alike.iter().any(|other| other.prompt.contains(line)))
         .max_by_key(|line| line.len());
@@ -113,7 +113,7 @@ fn is_lasting(line: &str) -> bool {
     !is_date && !words.iter().any(changes)
 }
 
-fn scene(one: &Recorded, told: &[&str]) -> Json {
+fn scene(one: &RecordedSession, told: &[&str]) -> Json {
     let mut scene = Map::new();
     scene.insert("role".into(), json!(one.role));
     if let Some(form) = &one.form {
@@ -185,7 +185,7 @@ fn without_nothing(value: &Json) -> Json {
 mod tests {
     use super::*;
 
-    fn session(prompt: &str, summary: &str) -> Recorded {
+    fn session(prompt: &str, summary: &str) -> RecordedSession {
         let work = RecordedStep {
             say: "I write.".into(),
             calls: vec![("write".into(), json!({ "path": "a", "content": "x\ny", "mode": null }))],
@@ -196,7 +196,7 @@ mod tests {
             submit: Some(json!({ "summary": summary, "notes": null, "list": [1, null] })),
             ..RecordedStep::default()
         };
-        Recorded {
+        RecordedSession {
             role: "coder".into(),
             form: Some("code".into()),
             prompt: prompt.into(),

@@ -13,7 +13,7 @@ use super::collect::{self, Question};
 pub use super::files::names_missing_file;
 use super::programs::without_program;
 use crate::context::read_source;
-use ftl_process::{Ended, How};
+use ftl_process::{How, ProcessExit};
 
 /// How long collecting may take. What takes longer is not known to be broken.
 pub const MAX_LOOK: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ const NOT_INSTALLED: [&str; 5] = [
 
 /// A folder in which commands would be run.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct ProbeFolder<'a> {
     /// The folder.
     pub folder: &'a Path,
     /// The files that the work is to make: what lacks them is no fault of the surroundings.
@@ -68,25 +68,25 @@ pub struct Surroundings<'a> {
 
 /// What a command that was run has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProbeOutput {
     /// Its exit code.
     pub code: i32,
     /// What it printed, on both streams.
     pub said: String,
 }
 
-impl Answer {
+impl ProbeOutput {
     /// The answer of a command that came to its end; one that was cut short, or ended by a signal, gave none.
-    pub fn of(ended: &Ended) -> Option<Answer> {
+    pub fn of(ended: &ProcessExit) -> Option<ProbeOutput> {
         let How::Exited(code) = ended.how else { return None };
         let said = format!("{}\n{}", ended.out.text(), ended.err.text());
-        ended.cut.is_none().then_some(Answer { code, said })
+        ended.cut.is_none().then_some(ProbeOutput { code, said })
     }
 }
 
 /// What a look has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ProbeReport {
     /// Nothing that would keep the commands from running.
     Fine,
     /// A runner finds no test; that is told, and stops nobody.
@@ -97,16 +97,20 @@ pub enum Look {
 
 /// Looks whether commands can be run, by what their programs say. `run` runs one command in the folder for at most
 /// [`MAX_LOOK`].
-pub fn look(commands: &[String], at: Surroundings<'_>, run: &mut dyn FnMut(&str) -> Option<Answer>) -> Look {
-    let mut looked = Look::Fine;
+pub fn look(
+    commands: &[String],
+    at: ProbeFolder<'_>,
+    run: &mut dyn FnMut(&str) -> Option<ProbeOutput>,
+) -> ProbeReport {
+    let mut looked = ProbeReport::Fine;
     for command in commands {
         if let Some(why) = missing_program(command, at) {
-            return Look::Broken(why);
+            return ProbeReport::Broken(why);
         }
         match collected(command, at, run) {
-            Look::Fine => {}
-            nothing @ Look::NoTests(_) => looked = nothing,
-            broken @ Look::Broken(_) => return broken,
+            ProbeReport::Fine => {}
+            nothing @ ProbeReport::NoTests(_) => looked = nothing,
+            broken @ ProbeReport::Broken(_) => return broken,
         }
     }
     looked
@@ -119,7 +123,7 @@ pub fn is_known(command: &str, folder: &Path) -> bool {
 }
 
 /// The program that a command, or the script of a package that it starts, surely needs and that is not there.
-pub fn missing_program(command: &str, at: Surroundings<'_>) -> Option<String> {
+pub fn missing_program(command: &str, at: ProbeFolder<'_>) -> Option<String> {
     if let Some(program) = without_program(command, at.folder, at.env) {
         return Some(format!("there is no program `{program}`, which `{command}` starts"));
     }
@@ -130,40 +134,46 @@ pub fn missing_program(command: &str, at: Surroundings<'_>) -> Option<String> {
 }
 
 /// What a runner says when it is asked to collect its tests.
-fn collected(command: &str, at: Surroundings<'_>, run: &mut dyn FnMut(&str) -> Option<Answer>) -> Look {
+fn collected(
+    command: &str,
+    at: ProbeFolder<'_>,
+    run: &mut dyn FnMut(&str) -> Option<ProbeOutput>,
+) -> ProbeReport {
     let script = collect::script(command, at.folder);
     let started = script.as_ref().map_or(command, |script| &script.command);
-    let Some(question) = Question::of(started, at.folder) else { return Look::Fine };
+    let Some(question) = Question::of(started, at.folder) else { return ProbeReport::Fine };
     let asked = match &script {
         Some(script) => {
             let folders: Vec<String> =
-                script.folders.iter().map(|folder| quoted(&folder.to_string_lossy())).collect();
+                script.folders.iter().map(|folder| quote_word(&folder.to_string_lossy())).collect();
             format!("PATH={}:\"$PATH\"; export PATH; {}", folders.join(":"), question.command)
         }
         None => question.command.clone(),
     };
-    let Some(Answer { code, said }) = run(&asked) else { return Look::Fine };
+    let Some(ProbeOutput { code, said }) = run(&asked) else { return ProbeReport::Fine };
     match fault(code, &said, at) {
-        Some(why) => Look::Broken(format!("`{command}` cannot collect its tests: {why}")),
-        None if question.found_nothing(code, &said) => Look::NoTests(format!("`{command}` finds no test")),
-        None => Look::Fine,
+        Some(why) => ProbeReport::Broken(format!("`{command}` cannot collect its tests: {why}")),
+        None if question.found_nothing(code, &said) => {
+            ProbeReport::NoTests(format!("`{command}` finds no test"))
+        }
+        None => ProbeReport::Fine,
     }
 }
 
 /// What the surroundings lack, by how a command ended that runs no test; nothing where it is the code's own fault, or none
 /// at all.
-pub fn fault(code: i32, said: &str, at: Surroundings<'_>) -> Option<String> {
+pub fn fault(code: i32, said: &str, at: ProbeFolder<'_>) -> Option<String> {
     let tells = |line: &&str| {
         let line = line.to_lowercase();
         UNREACHABLE.iter().chain(&NOT_INSTALLED).any(|words| line.contains(words))
     };
-    let line = || said.lines().find(tells).filter(|_| code != 0).map(cut);
+    let line = || said.lines().find(tells).filter(|_| code != 0).map(shorten_line);
     missing_dependency(code, said, at).or_else(line)
 }
 
 /// The module, package or program that is not installed, by how a command ended. Tests may have run: what else they
 /// printed is their own business.
-pub fn missing_dependency(code: i32, said: &str, at: Surroundings<'_>) -> Option<String> {
+pub fn missing_dependency(code: i32, said: &str, at: ProbeFolder<'_>) -> Option<String> {
     if code == 0 {
         return None;
     }
@@ -209,7 +219,7 @@ fn missing_package(line: &str, folder: &Path) -> Option<String> {
 }
 
 /// Whether a module is the repository's own, or is to be made, so that its absence is a matter of the code.
-fn is_own(module: &str, at: Surroundings<'_>) -> bool {
+fn is_own(module: &str, at: ProbeFolder<'_>) -> bool {
     let places = ["", "src/", "lib/", "tests/", "test/"];
     places.iter().any(|place| {
         let (folder, file) = (format!("{place}{module}"), format!("{place}{module}.py"));
@@ -231,12 +241,12 @@ fn with_folders(env: &[(OsString, OsString)], folders: &[std::path::PathBuf]) ->
 }
 
 /// A text as one word of the shell.
-fn quoted(text: &str) -> String {
+fn quote_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// One line that is not too long.
-fn cut(line: &str) -> String {
+fn shorten_line(line: &str) -> String {
     line.trim().chars().take(MAX_CAUSE_LETTERS).collect()
 }
 
@@ -245,8 +255,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn at<'a>(folder: &'a Path, made: &'a [String], env: &'a [(OsString, OsString)]) -> Surroundings<'a> {
-        Surroundings { folder, made, env }
+    fn at<'a>(folder: &'a Path, made: &'a [String], env: &'a [(OsString, OsString)]) -> ProbeFolder<'a> {
+        ProbeFolder { folder, made, env }
     }
 
     #[test]
@@ -357,7 +367,7 @@ mod tests {
     ];
 
     /// Asks a real process, as the product's own runner does.
-    fn ask(folder: &Path, path: &std::ffi::OsStr, command: &str) -> Option<Answer> {
+    fn ask(folder: &Path, path: &std::ffi::OsStr, command: &str) -> Option<ProbeOutput> {
         let out = std::process::Command::new("sh")
             .args(["-c", command])
             .current_dir(folder)
@@ -365,17 +375,17 @@ mod tests {
             .output();
         let out = out.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Some(Answer {
+        Some(ProbeOutput {
             code: out.status.code().unwrap(),
             said: format!("{}\n{}", text(&out.stdout), text(&out.stderr)),
         })
     }
 
-    fn show(looked: Look) -> String {
+    fn show(looked: ProbeReport) -> String {
         match looked {
-            Look::Fine => "fine".to_owned(),
-            Look::NoTests(_) => "nothing".to_owned(),
-            Look::Broken(why) => why,
+            ProbeReport::Fine => "fine".to_owned(),
+            ProbeReport::NoTests(_) => "nothing".to_owned(),
+            ProbeReport::Broken(why) => why,
         }
     }
 

@@ -65,7 +65,7 @@ impl Commands {
 
     /// The same with what a folder shows where the settings say nothing.
     pub fn or_found(&self, folder: &Path) -> Commands {
-        let found = found(folder);
+        let found = detect(folder);
         let first = |set: &Vec<String>, found: Vec<String>| if set.is_empty() { found } else { set.clone() };
         let mut origins = found.origins;
         origins.extend(self.origins.clone());
@@ -83,7 +83,7 @@ impl Commands {
 const RUNNERS: [(&[&str], &str); 2] =
     [(&["justfile", "Justfile", ".justfile"], "just"), (&["GNUmakefile", "makefile", "Makefile"], "make")];
 
-fn found(folder: &Path) -> Commands {
+fn detect(folder: &Path) -> Commands {
     for (files, program) in RUNNERS {
         let file = files.iter().find(|file| is_there(folder, file));
         let text = file.map(|file| text_of(folder, file)).unwrap_or_default();

@@ -169,7 +169,7 @@ fn errors(root: Node<'_>, text: &str) -> Vec<SyntaxError> {
         let node = cursor.node();
         let is_told = node.is_error() || node.is_missing();
         if is_told {
-            found.push(told(node, text));
+            found.push(describe_error(node, text));
         }
         if found.len() == MAX_SYNTAX_ERRORS {
             return found;
@@ -185,7 +185,7 @@ fn errors(root: Node<'_>, text: &str) -> Vec<SyntaxError> {
     }
 }
 
-fn told(node: Node<'_>, text: &str) -> SyntaxError {
+fn describe_error(node: Node<'_>, text: &str) -> SyntaxError {
     let at = node.start_position();
     let message = match node.is_missing() {
         true => format!("missing {:?}", node.kind()),

@@ -35,23 +35,23 @@ pub const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// Lines of a file, both ends included, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineRange {
     /// The first.
     pub first: usize,
     /// The last.
     pub last: usize,
 }
 
-impl Lines {
+impl LineRange {
     /// Reads `start-end`, or one number for one line.
-    pub fn parse(text: &str) -> Option<Lines> {
+    pub fn parse(text: &str) -> Option<LineRange> {
         let number = |text: &str| {
             let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             digits.then(|| text.parse::<u32>().ok()).flatten().map(|number| number as usize)
         };
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (number(first.trim())?, number(last.trim())?);
-        (1 <= first && first <= last).then_some(Lines { first, last })
+        (1 <= first && first <= last).then_some(LineRange { first, last })
     }
 }
 
@@ -91,7 +91,7 @@ pub fn read_source(root: &Path, path: &str) -> Option<Vec<u8>> {
 /// The code context of one file: its first lines, or its head and the lines somebody pointed to.
 ///
 /// The lines of a plan are padded already, so they are shown as they are named.
-pub fn extract(path: &str, source: &[u8], wanted: Option<Lines>) -> CodeContext {
+pub fn extract(path: &str, source: &[u8], wanted: Option<LineRange>) -> CodeContext {
     let lines: Vec<&[u8]> = source.split(|byte| *byte == b'\n').collect();
     let (label, mut content) = match wanted {
         None => first_lines(&lines),
@@ -115,7 +115,7 @@ fn first_lines(lines: &[&[u8]]) -> (String, Vec<u8>) {
     (format!("1-{shown}"), lines[..shown].join(&b'\n'))
 }
 
-fn head_and_wanted(path: &str, lines: &[&[u8]], wanted: Lines) -> (String, Vec<u8>) {
+fn head_and_wanted(path: &str, lines: &[&[u8]], wanted: LineRange) -> (String, Vec<u8>) {
     let head = lines.len().min(HEAD_LINES);
     let last = wanted.last.min(lines.len());
     let first = wanted.first.max(head + 1);

@@ -12,7 +12,7 @@ fn numbered(count: usize) -> Vec<u8> {
 
 #[test]
 fn lines_by_the_rules() {
-    let lines = |first, last| Some(Lines { first, last });
+    let lines = |first, last| Some(LineRange { first, last });
     // lines in the file (a trailing line end counts as one more), wanted, label, first and last shown
     let cases = [
         (3, None, "1-4", "line 1", ""),
@@ -350,7 +350,7 @@ fn mutated_sources_never_panic() {
                 bytes[at] = b"(){}[]<>\"'`:;,.\n \x00\xff\xc3"[below(20)];
             }
             let first = 1 + below(40);
-            let found = extract(path, &bytes, Some(Lines { first, last: first + below(40) }));
+            let found = extract(path, &bytes, Some(LineRange { first, last: first + below(40) }));
             assert!(!found.lines.is_empty());
             drop(syntax_check(path, &String::from_utf8_lossy(&bytes)));
         }

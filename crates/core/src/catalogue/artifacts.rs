@@ -314,7 +314,7 @@ crate::records! {
 
 /// An artifact of a task.
 #[derive(Clone, Debug)]
-pub struct Artifact {
+pub struct ArtifactKind {
     /// What it is called.
     pub name: &'static str,
     /// Where it is in the task's folder.
@@ -326,10 +326,10 @@ pub struct Artifact {
 }
 
 /// Every artifact, in the order of the phases.
-pub fn artifacts() -> Vec<Artifact> {
+pub fn artifacts() -> Vec<ArtifactKind> {
     let one = |path: &'static str, about: &'static str, ty: Type| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        Artifact { name, path, about, ty }
+        ArtifactKind { name, path, about, ty }
     };
     vec![
         one("state.json", "Where a task is.", TaskState::ty()),
@@ -346,8 +346,9 @@ pub fn artifacts() -> Vec<Artifact> {
 }
 
 /// The artifact of a name: `decision`, `decision.json` or `accept/decision.json`.
-pub fn artifact(name: &str) -> Option<Artifact> {
-    let is =
-        |one: &Artifact| one.name == name || one.path == name || one.name.strip_suffix(".json") == Some(name);
+pub fn artifact(name: &str) -> Option<ArtifactKind> {
+    let is = |one: &ArtifactKind| {
+        one.name == name || one.path == name || one.name.strip_suffix(".json") == Some(name)
+    };
     artifacts().into_iter().find(is)
 }

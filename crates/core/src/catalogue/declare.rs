@@ -9,13 +9,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::types::{Field, Record, Type, Typed};
+use crate::types::{Field, RecordType, Type, Typed};
 use crate::value::Name;
 
 /// What a step may do with an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ActionKind {
     /// Changes the world: only DO.
     Act,
     /// Looks and changes nothing: CHECK or DO.
@@ -27,11 +27,11 @@ pub enum Kind {
 }
 
 /// An action, declared by the Rust type of its parameters.
-pub trait Action: Typed + Serialize + DeserializeOwned {
+pub trait ActionDecl: Typed + Serialize + DeserializeOwned {
     /// Its name in protocols, such as `verify.run`.
     const NAME: &'static str;
     /// What a step may do with it.
-    const KIND: Kind;
+    const KIND: ActionKind;
     /// What it does, in one sentence.
     const ABOUT: &'static str;
     /// The parameter that takes the last result in `DO: | action`.
@@ -48,7 +48,7 @@ pub struct Declaration {
     /// Its name in protocols.
     pub name: Name,
     /// What a step may do with it.
-    pub kind: Kind,
+    pub kind: ActionKind,
     /// What it does, in one sentence.
     pub about: &'static str,
     /// What it takes.
@@ -63,7 +63,7 @@ pub struct Declaration {
 
 impl Declaration {
     /// The declaration of an action's Rust type.
-    pub fn of<A: Action>() -> Declaration {
+    pub fn of<A: ActionDecl>() -> Declaration {
         Declaration {
             name: Name::from(A::NAME),
             kind: A::KIND,
@@ -88,7 +88,7 @@ pub fn fields_of<T: Typed>() -> BTreeMap<Name, Field> {
 /// Builds the type of a record from its fields.
 pub fn record_type(name: &str, fields: Vec<(&'static str, Field)>) -> Type {
     let fields = fields.into_iter().map(|(name, field)| (Name::from(name), field)).collect();
-    Type::Record(Arc::new(Record { name: Name::from(name), fields, open: false }))
+    Type::Record(Arc::new(RecordType { name: Name::from(name), fields, open: false }))
 }
 
 /// Declares records: Rust structs that the language knows, field by field.
@@ -164,9 +164,9 @@ macro_rules! actions {
     )*) => {
         $crate::records! { $( #[doc = $about] $name { $( #[doc = $field_about] $field : $ty ),* } )* }
         $(
-            impl $crate::catalogue::declare::Action for $name {
+            impl $crate::catalogue::declare::ActionDecl for $name {
                 const NAME: &'static str = $action;
-                const KIND: $crate::catalogue::declare::Kind = $crate::actions!(@kind $kind);
+                const KIND: $crate::catalogue::declare::ActionKind = $crate::actions!(@kind $kind);
                 const ABOUT: &'static str = $about;
                 const PIPED: Option<&'static str> = $crate::actions!(@some $($piped)?);
                 const RECORDED_BY: Option<&'static str> = $crate::actions!(@some $($recorded)?);
@@ -178,10 +178,10 @@ macro_rules! actions {
             vec![$($crate::catalogue::declare::Declaration::of::<$name>(),)*]
         }
     };
-    (@kind act) => { $crate::catalogue::declare::Kind::Act };
-    (@kind look) => { $crate::catalogue::declare::Kind::Look };
-    (@kind gate) => { $crate::catalogue::declare::Kind::Gate };
-    (@kind wait) => { $crate::catalogue::declare::Kind::Wait };
+    (@kind act) => { $crate::catalogue::declare::ActionKind::Act };
+    (@kind look) => { $crate::catalogue::declare::ActionKind::Look };
+    (@kind gate) => { $crate::catalogue::declare::ActionKind::Gate };
+    (@kind wait) => { $crate::catalogue::declare::ActionKind::Wait };
     (@some) => { None };
     (@some $some:literal) => { Some($some) };
 }
@@ -223,7 +223,7 @@ mod tests {
     fn a_declaration_knows_its_fields() {
         let all = declarations();
         let look = &all[0];
-        assert_eq!((&*look.name, look.kind, look.piped), ("look.at", Kind::Gate, Some("path")));
+        assert_eq!((&*look.name, look.kind, look.piped), ("look.at", ActionKind::Gate, Some("path")));
         assert_eq!(look.recorded_by, Some("look.say"));
         assert!(look.params["path"].required && !look.params["depth"].required);
         assert_eq!(look.answer.field("outcome"), Some(Type::choice(["good", "bad"])));

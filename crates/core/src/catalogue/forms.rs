@@ -8,7 +8,7 @@ use super::roles::{
     FoundPattern, FoundStructure, Observed, PhaseDone, PlanReview, PlanReviews, PlanText, Repair, StoryPlan,
     TaskPlan, Work,
 };
-use super::{CallLimit, Form, Role, RoleRule, Sight, ToolSets};
+use super::{CallLimit, Role, RoleForm, RoleRule, Sight, ToolSets};
 use crate::types::Typed;
 use crate::value::Name;
 
@@ -43,7 +43,7 @@ fn explorer() -> Role {
         form::<AskExplorer, FoundDelta>(Some("delta"), "Finds out what is likely to change."),
     ];
     let calls = CallLimit::Setting("explorer.tools");
-    let forms = forms.into_iter().map(|form| Form { tools: EXPLORING, calls, ..form }).collect();
+    let forms = forms.into_iter().map(|form| RoleForm { tools: EXPLORING, calls, ..form }).collect();
     let rules = &[RoleRule::CodeStandsIn, RoleRule::ByNameAlone];
     Role { rules, ..role("explorer", "Looks at the repository and changes nothing.", Some("mode"), forms) }
 }
@@ -65,17 +65,17 @@ fn builder() -> Role {
     let implement = form::<AskImplement, Work>(Some("implement"), "Writes the files of the delta.");
     let repair =
         form::<AskRepair, Repair>(Some("repair"), "Mends its own work by what the verify command said.");
-    let mends = |form| Form { rules: &[RoleRule::WritesPath, RoleRule::Mends], ..form };
+    let mends = |form| RoleForm { rules: &[RoleRule::WritesPath, RoleRule::Mends], ..form };
     let forms = vec![
-        Form {
+        RoleForm {
             tools: ToolSets::always(&["read", "search", "submit"]),
             calls: CallLimit::Brief("plan_reads"),
             ..plan
         },
-        Form { rules: &[RoleRule::WritesPath, RoleRule::IsAuthor], ..implement },
+        RoleForm { rules: &[RoleRule::WritesPath, RoleRule::IsAuthor], ..implement },
         mends(form::<AskFixSyntax, Repair>(Some("fix_syntax"), "Mends files that are not well formed.")),
         mends(form::<AskApplyFix, Repair>(Some("apply_fix"), "Applies a fix that helped before.")),
-        Form { rules: &[RoleRule::WritesPath, RoleRule::Mends, RoleRule::SeesFailure], ..repair },
+        RoleForm { rules: &[RoleRule::WritesPath, RoleRule::Mends, RoleRule::SeesFailure], ..repair },
         mends(form::<AskResolve, Repair>(
             Some("resolve"),
             "Resolves a conflict, keeping what both sides meant.",
@@ -97,8 +97,8 @@ fn coder() -> Role {
     let phase = form::<AskPhase, PhaseDone>(None, "Writes the files of one task, by its plan and no others.");
     let forms = vec![
         form::<AskStoryPlan, StoryPlan>(Some("plan"), "Plans a story; reads only."),
-        Form { tools: CODING, rules: &[RoleRule::WritesPath, RoleRule::IsAuthor], ..code },
-        Form { rules: &[RoleRule::IsAuthor], ..phase },
+        RoleForm { tools: CODING, rules: &[RoleRule::WritesPath, RoleRule::IsAuthor], ..code },
+        RoleForm { rules: &[RoleRule::IsAuthor], ..phase },
     ];
     let coder = role("coder", "Writes code.", Some("step"), forms);
     Role { sight: Sight::Story, rules: &[RoleRule::Resumes], ..coder }
@@ -123,11 +123,11 @@ fn reviewers() -> Role {
     Role { rules: &[RoleRule::HasConcerns], ..reviewers }
 }
 
-fn role(name: &str, about: &'static str, selector: Option<&'static str>, forms: Vec<Form>) -> Role {
+fn role(name: &str, about: &'static str, selector: Option<&'static str>, forms: Vec<RoleForm>) -> Role {
     Role { name: Name::from(name), about, selector, forms, sight: Sight::Repository, rules: &[] }
 }
 
-fn form<Asked: Typed, Answer: Typed>(word: Option<&'static str>, about: &'static str) -> Form {
+fn form<Asked: Typed, Answer: Typed>(word: Option<&'static str>, about: &'static str) -> RoleForm {
     let (params, answer) = (fields_of::<Asked>(), Answer::ty());
-    Form { word, about, params, answer, tools: USUAL, calls: CallLimit::Meters, rules: &[] }
+    RoleForm { word, about, params, answer, tools: USUAL, calls: CallLimit::Meters, rules: &[] }
 }

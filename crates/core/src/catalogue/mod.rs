@@ -26,7 +26,7 @@ pub mod words;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-pub use declare::{Action, Declaration, Kind};
+pub use declare::{ActionDecl, ActionKind, Declaration};
 pub use rules::{CallLimit, RoleRule, Sight, ToolSets};
 pub use scalars::{Depends, Digest, Seconds};
 pub use schema::schema;
@@ -44,7 +44,7 @@ pub struct Role {
     /// The parameter whose word picks the form: `step`, `of` or `mode`.
     pub selector: Option<&'static str>,
     /// The forms in which it may be asked.
-    pub forms: Vec<Form>,
+    pub forms: Vec<RoleForm>,
     /// What it looks at where it may write nothing.
     pub sight: Sight,
     /// What `ftl` does around it in every form.
@@ -62,9 +62,9 @@ impl Role {
         &self,
         word: Option<&str>,
         given: &(impl Iterator<Item = &'a str> + Clone),
-    ) -> Option<&Form> {
+    ) -> Option<&RoleForm> {
         let forms = self.forms.iter().filter(|form| form.word == word);
-        let knows = |form: &&Form| {
+        let knows = |form: &&RoleForm| {
             given.clone().all(|name| form.params.contains_key(name) || self.selector == Some(name))
         };
         forms.clone().find(knows).or_else(|| forms.clone().next())
@@ -73,7 +73,7 @@ impl Role {
 
 /// One form of asking a role: what it takes and what it must answer.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct RoleForm {
     /// The selector's word; `None` for a role asked without one.
     pub word: Option<&'static str>,
     /// What the role is asked to do.
@@ -90,7 +90,7 @@ pub struct Form {
     pub rules: &'static [RoleRule],
 }
 
-impl Form {
+impl RoleForm {
     /// Whether a rule holds for this form.
     pub fn has(&self, rule: RoleRule) -> bool {
         self.rules.contains(&rule)

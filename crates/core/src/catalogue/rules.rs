@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::desk::Write;
+use crate::tool_policy::Write;
 
 /// The tools of a form, by what it may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

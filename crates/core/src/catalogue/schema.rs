@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::types::{Field, Record, Type};
+use crate::types::{Field, RecordType, Type};
 
 /// The dialect that the schemas are written in.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -33,7 +33,7 @@ fn body(ty: &Type) -> Map<String, Json> {
     }
 }
 
-fn record_body(record: &Record) -> Map<String, Json> {
+fn record_body(record: &RecordType) -> Map<String, Json> {
     let required: Vec<&str> =
         record.fields.iter().filter(|(_, field)| field.required).map(|(name, _)| &**name).collect();
     let properties: Map<String, Json> =

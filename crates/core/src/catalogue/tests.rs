@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::Declaration;
-use super::{Catalogue, Field, Kind, Type, forms, standard_actions, words};
+use super::{ActionKind, Catalogue, Field, Type, forms, standard_actions, words};
 use crate::value::Name;
 
 /// Every call in the programs: what it gives, what is read of the answer.
@@ -155,7 +155,7 @@ fn names_are_unique() {
 #[test]
 fn every_gate_says_what_it_saw() {
     let gates: Vec<&Declaration> =
-        Catalogue::standard().actions().filter(|one| one.kind == Kind::Gate).collect();
+        Catalogue::standard().actions().filter(|one| one.kind == ActionKind::Gate).collect();
     assert!(gates.len() >= 13, "{} gates", gates.len());
     for gate in gates {
         let fields = fields(&gate.answer);
@@ -182,8 +182,8 @@ fn what_a_declaration_refers_to_exists() {
             assert!(action.params.contains_key(piped), "{}: piped `{piped}`", action.name);
         }
         if let Some(recorder) = action.recorded_by {
-            assert_eq!(all.action(recorder).map(|one| one.kind), Some(Kind::Act), "{}", action.name);
-            assert_eq!(action.kind, Kind::Gate, "{}", action.name);
+            assert_eq!(all.action(recorder).map(|one| one.kind), Some(ActionKind::Act), "{}", action.name);
+            assert_eq!(action.kind, ActionKind::Gate, "{}", action.name);
         }
     }
     assert_eq!(all.action("artifact.decision").and_then(|one| one.recorded_by), Some("decision.record"));

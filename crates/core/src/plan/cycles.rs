@@ -4,17 +4,17 @@
 //! looks at each arrow once. Two cycles that share a task on the walk are told as one, so the
 //! paths together are never longer than the plan; every knot of tasks yields at least one.
 
-use super::{Edges, Place};
+use super::{Edges, TaskIndex};
 
 /// The cycles among the tasks that `settled` leaves out. A path follows task to dependency and
 /// closes on its first task.
-pub(super) fn find(depends: &Edges, settled: &[Place]) -> Vec<Vec<Place>> {
+pub(super) fn find(depends: &Edges, settled: &[TaskIndex]) -> Vec<Vec<TaskIndex>> {
     let mut walk =
         Walk { depends, marks: vec![Mark::Fresh; depends.tasks()], stack: Vec::new(), cycles: Vec::new() };
     for place in settled {
         walk.marks[place.index()] = Mark::Left;
     }
-    for start in (0..depends.tasks()).map(Place::at) {
+    for start in (0..depends.tasks()).map(TaskIndex::at) {
         walk.from(start);
     }
     walk.cycles
@@ -29,7 +29,7 @@ enum Mark {
 }
 
 struct Frame {
-    place: Place,
+    place: TaskIndex,
     /// Which of its dependencies comes next.
     next: usize,
     /// How much of the stack, from the bottom, ends in a task that is already on a told cycle.
@@ -40,11 +40,11 @@ struct Walk<'a> {
     depends: &'a Edges,
     marks: Vec<Mark>,
     stack: Vec<Frame>,
-    cycles: Vec<Vec<Place>>,
+    cycles: Vec<Vec<TaskIndex>>,
 }
 
 impl Walk<'_> {
-    fn from(&mut self, start: Place) {
+    fn from(&mut self, start: TaskIndex) {
         self.enter(start);
         while let Some(frame) = self.stack.last_mut() {
             match self.depends.of(frame.place).get(frame.next) {
@@ -60,7 +60,7 @@ impl Walk<'_> {
         }
     }
 
-    fn enter(&mut self, place: Place) {
+    fn enter(&mut self, place: TaskIndex) {
         match self.marks[place.index()] {
             Mark::Left => {}
             Mark::Open(depth) => self.close(depth),

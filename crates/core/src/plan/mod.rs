@@ -10,9 +10,9 @@ mod progress;
 
 use std::collections::BTreeMap;
 
-pub use problem::{Problem, Problems};
+pub use problem::{PlanProblem, Problems};
 pub use progress::{
-    Cascade, CascadeState, MAX_ROOTS, Progress, Status, UnknownStatus, UnknownTask, Unreachable,
+    Cascade, CascadeState, MAX_ROOTS, PlanProgress, TaskStatus, UnknownStatus, UnknownTask, Unreachable,
 };
 
 use crate::value::Name;
@@ -25,17 +25,17 @@ pub const MAX_DEPENDS: usize = 16_000_000;
 
 /// Where a task stands in its plan; only the graph that gave it understands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(u32);
+pub struct TaskIndex(u32);
 
-impl Place {
+impl TaskIndex {
     /// Counted from zero, in plan order.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// Places stay below [`MAX_TASKS`], which the graph checks first.
-    const fn at(index: usize) -> Place {
-        Place(index as u32)
+    const fn at(index: usize) -> TaskIndex {
+        TaskIndex(index as u32)
     }
 }
 
@@ -67,7 +67,7 @@ pub struct Graph {
     depends: Edges,
     dependents: Edges,
     /// Every task after all that it depends on.
-    order: Vec<Place>,
+    order: Vec<TaskIndex>,
 }
 
 impl Graph {
@@ -89,7 +89,7 @@ impl Graph {
         let order = settling_order(&depends, &dependents);
         if order.len() < spelled.len() {
             let cycles = cycles::find(&depends, &order);
-            problems.extend(cycles.iter().map(|path| Problem::Cycle { path: names(&spelled, path) }));
+            problems.extend(cycles.iter().map(|path| PlanProblem::Cycle { path: names(&spelled, path) }));
         }
         let graph = Graph { spelled, index, depends, dependents, order };
         if problems.is_empty() { Ok(graph) } else { Err(Problems(problems)) }
@@ -106,32 +106,32 @@ impl Graph {
     }
 
     /// All tasks, in plan order.
-    pub fn places(&self) -> impl ExactSizeIterator<Item = Place> + use<> {
-        (0..self.spelled.len()).map(Place::at)
+    pub fn places(&self) -> impl ExactSizeIterator<Item = TaskIndex> + use<> {
+        (0..self.spelled.len()).map(TaskIndex::at)
     }
 
     /// The task that a seq names, in any spelling.
-    pub fn find(&self, seq: &str) -> Option<Place> {
+    pub fn find(&self, seq: &str) -> Option<TaskIndex> {
         self.index.find(Seq::read(seq)?)
     }
 
     /// The seq as the plan spells it.
-    pub fn seq(&self, place: Place) -> &Name {
+    pub fn seq(&self, place: TaskIndex) -> &Name {
         &self.spelled[place.index()]
     }
 
     /// What a task depends on, in the order the plan names it.
-    pub fn depends(&self, place: Place) -> &[Place] {
+    pub fn depends(&self, place: TaskIndex) -> &[TaskIndex] {
         self.depends.of(place)
     }
 
     /// What depends on a task, in plan order.
-    pub fn dependents(&self, place: Place) -> &[Place] {
+    pub fn dependents(&self, place: TaskIndex) -> &[TaskIndex] {
         self.dependents.of(place)
     }
 
     /// Every task after all that it depends on.
-    pub fn order(&self) -> &[Place] {
+    pub fn order(&self) -> &[TaskIndex] {
         &self.order
     }
 }
@@ -139,30 +139,32 @@ impl Graph {
 /// Seqs to places. Numbers are dense in nearly every plan, so most of them are a plain table.
 #[derive(Clone, Debug, Default)]
 struct Index {
-    dense: Vec<Option<Place>>,
-    numbers: BTreeMap<i64, Place>,
-    words: BTreeMap<Name, Place>,
+    dense: Vec<Option<TaskIndex>>,
+    numbers: BTreeMap<i64, TaskIndex>,
+    words: BTreeMap<Name, TaskIndex>,
 }
 
 impl Index {
     /// Enters every seq; of two that are the same, the first keeps it.
-    fn build(spelled: &[Name], problems: &mut Vec<Problem>) -> Index {
+    fn build(spelled: &[Name], problems: &mut Vec<PlanProblem>) -> Index {
         let mut index = Index { dense: vec![None; spelled.len() * 2 + 1000], ..Index::default() };
         for (at, name) in spelled.iter().enumerate() {
             let Some(seq) = Seq::read(name) else {
-                problems.push(Problem::Unnamed { position: at + 1 });
+                problems.push(PlanProblem::Unnamed { position: at + 1 });
                 continue;
             };
             match index.find(seq) {
-                Some(first) => problems
-                    .push(Problem::Duplicate { seq: name.clone(), first: spelled[first.index()].clone() }),
-                None => index.enter(seq, Place::at(at)),
+                Some(first) => problems.push(PlanProblem::Duplicate {
+                    seq: name.clone(),
+                    first: spelled[first.index()].clone(),
+                }),
+                None => index.enter(seq, TaskIndex::at(at)),
             }
         }
         index
     }
 
-    fn enter(&mut self, seq: Seq<'_>, place: Place) {
+    fn enter(&mut self, seq: Seq<'_>, place: TaskIndex) {
         match seq {
             Seq::Number(number) => match self.slot(number) {
                 Some(slot) => self.dense[slot] = Some(place),
@@ -172,7 +174,7 @@ impl Index {
         }
     }
 
-    fn find(&self, seq: Seq<'_>) -> Option<Place> {
+    fn find(&self, seq: Seq<'_>) -> Option<TaskIndex> {
         match seq {
             Seq::Number(number) => match self.slot(number) {
                 Some(slot) => self.dense[slot],
@@ -192,11 +194,11 @@ impl Index {
 #[derive(Clone, Debug, Default)]
 struct Edges {
     starts: Vec<u32>,
-    targets: Vec<Place>,
+    targets: Vec<TaskIndex>,
 }
 
 impl Edges {
-    fn of(&self, place: Place) -> &[Place] {
+    fn of(&self, place: TaskIndex) -> &[TaskIndex] {
         let at = place.index();
         &self.targets[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
@@ -215,8 +217,8 @@ impl Edges {
             starts[at] += starts[at - 1];
         }
         let mut next = starts.clone();
-        let mut targets = vec![Place(0); self.targets.len()];
-        for source in (0..self.tasks()).map(Place::at) {
+        let mut targets = vec![TaskIndex(0); self.targets.len()];
+        for source in (0..self.tasks()).map(TaskIndex::at) {
             for target in self.of(source) {
                 let slot = &mut next[target.index()];
                 targets[*slot as usize] = source;
@@ -230,16 +232,21 @@ impl Edges {
 fn within_limits(tasks: usize, depends: usize) -> Result<(), Problems> {
     let mut problems = Vec::new();
     if tasks > MAX_TASKS {
-        problems.push(Problem::TooManyTasks { count: tasks });
+        problems.push(PlanProblem::TooManyTasks { count: tasks });
     }
     if depends > MAX_DEPENDS {
-        problems.push(Problem::TooManyDepends { count: depends });
+        problems.push(PlanProblem::TooManyDepends { count: depends });
     }
     if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
 }
 
 /// Turns the words of each dependency into arrows, and keeps what cannot be one as a problem.
-fn resolve<S, D, T>(tasks: &[(S, D)], spelled: &[Name], index: &Index, problems: &mut Vec<Problem>) -> Edges
+fn resolve<S, D, T>(
+    tasks: &[(S, D)],
+    spelled: &[Name],
+    index: &Index,
+    problems: &mut Vec<PlanProblem>,
+) -> Edges
 where
     D: AsRef<[T]>,
     T: AsRef<str>,
@@ -248,19 +255,20 @@ where
     edges.starts.push(0);
     let mut named_by = vec![None; tasks.len()];
     for (at, (_, depends)) in tasks.iter().enumerate() {
-        let task = Place::at(at);
+        let task = TaskIndex::at(at);
         for text in depends.as_ref() {
             let text = text.as_ref();
             let Some(seq) = Seq::read(text) else { continue };
             match index.find(seq) {
                 None => {
-                    problems.push(Problem::Unknown { seq: spelled[at].clone(), depends: Name::from(text) });
+                    problems
+                        .push(PlanProblem::Unknown { seq: spelled[at].clone(), depends: Name::from(text) });
                 }
                 Some(target) if named_by[target.index()] == Some(task) => {}
                 Some(target) => {
                     named_by[target.index()] = Some(task);
                     if target == task {
-                        problems.push(Problem::Itself { seq: spelled[at].clone() });
+                        problems.push(PlanProblem::Itself { seq: spelled[at].clone() });
                     } else {
                         edges.targets.push(target);
                     }
@@ -273,10 +281,11 @@ where
 }
 
 /// Every task after all that it depends on; tasks on a cycle, and all below one, are left out.
-fn settling_order(depends: &Edges, dependents: &Edges) -> Vec<Place> {
-    let mut waiting: Vec<usize> = (0..depends.tasks()).map(|at| depends.of(Place::at(at)).len()).collect();
+fn settling_order(depends: &Edges, dependents: &Edges) -> Vec<TaskIndex> {
+    let mut waiting: Vec<usize> =
+        (0..depends.tasks()).map(|at| depends.of(TaskIndex::at(at)).len()).collect();
     let mut order = Vec::with_capacity(waiting.len());
-    order.extend((0..waiting.len()).filter(|at| waiting[*at] == 0).map(Place::at));
+    order.extend((0..waiting.len()).filter(|at| waiting[*at] == 0).map(TaskIndex::at));
     let mut done = 0;
     while let Some(&place) = order.get(done) {
         done += 1;
@@ -290,6 +299,6 @@ fn settling_order(depends: &Edges, dependents: &Edges) -> Vec<Place> {
     order
 }
 
-fn names(spelled: &[Name], places: &[Place]) -> Vec<Name> {
+fn names(spelled: &[Name], places: &[TaskIndex]) -> Vec<Name> {
     places.iter().map(|place| spelled[place.index()].clone()).collect()
 }

@@ -11,7 +11,7 @@ const CYCLE_SHOWN: usize = 100;
 
 /// One thing that is wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum PlanProblem {
     /// A task whose seq is empty or `none`, which nothing could name.
     Unnamed {
         /// Where it stands in the plan, counted from one.
@@ -53,65 +53,67 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl PlanProblem {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Problem::Unnamed { .. } => "give the task a seq such as \"001\"".to_owned(),
-            Problem::Duplicate { seq, .. } => {
+            PlanProblem::Unnamed { .. } => "give the task a seq such as \"001\"".to_owned(),
+            PlanProblem::Duplicate { seq, .. } => {
                 format!(
                     "give one of them another seq; \"{seq}\" is compared as a number where it reads as one"
                 )
             }
-            Problem::Unknown { depends, .. } => {
+            PlanProblem::Unknown { depends, .. } => {
                 format!("add a task {depends} to the plan, or take it out of \"depends\"")
             }
-            Problem::Itself { seq } => format!("take {seq} out of its own \"depends\""),
-            Problem::Cycle { .. } => "take out one of these dependencies, or split a task".to_owned(),
-            Problem::TooManyTasks { .. } | Problem::TooManyDepends { .. } => {
+            PlanProblem::Itself { seq } => format!("take {seq} out of its own \"depends\""),
+            PlanProblem::Cycle { .. } => "take out one of these dependencies, or split a task".to_owned(),
+            PlanProblem::TooManyTasks { .. } | PlanProblem::TooManyDepends { .. } => {
                 "split the plan into several campaigns".to_owned()
             }
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for PlanProblem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Unnamed { position } => write!(out, "Task at position {position} has no seq"),
-            Problem::Duplicate { seq, first } if seq == first => write!(out, "Duplicate task seq: {seq}"),
-            Problem::Duplicate { seq, first } => {
+            PlanProblem::Unnamed { position } => write!(out, "Task at position {position} has no seq"),
+            PlanProblem::Duplicate { seq, first } if seq == first => write!(out, "Duplicate task seq: {seq}"),
+            PlanProblem::Duplicate { seq, first } => {
                 write!(out, "Duplicate task seq: {seq} (the same as {first})")
             }
-            Problem::Unknown { seq, depends } => write!(out, "Task {seq} depends on unknown task {depends}"),
-            Problem::Itself { seq } => write!(out, "Task {seq} depends on itself"),
-            Problem::Cycle { path } => write_cycle(out, path),
-            Problem::TooManyTasks { count } => {
+            PlanProblem::Unknown { seq, depends } => {
+                write!(out, "Task {seq} depends on unknown task {depends}")
+            }
+            PlanProblem::Itself { seq } => write!(out, "Task {seq} depends on itself"),
+            PlanProblem::Cycle { path } => write_cycle(out, path),
+            PlanProblem::TooManyTasks { count } => {
                 write!(out, "Plan has {count} tasks; the limit is {MAX_TASKS}")
             }
-            Problem::TooManyDepends { count } => {
+            PlanProblem::TooManyDepends { count } => {
                 write!(out, "Plan names {count} dependencies; the limit is {MAX_DEPENDS}")
             }
         }
     }
 }
 
-impl Error for Problem {}
+impl Error for PlanProblem {}
 
 /// Everything that is wrong with a plan; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub(super) Vec<Problem>);
+pub struct Problems(pub(super) Vec<PlanProblem>);
 
 impl Problems {
     /// Each problem, in the order of the plan; cycles last.
-    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+    pub fn iter(&self) -> std::slice::Iter<'_, PlanProblem> {
         self.0.iter()
     }
 }
 
 impl<'a> IntoIterator for &'a Problems {
-    type Item = &'a Problem;
-    type IntoIter = std::slice::Iter<'a, Problem>;
+    type Item = &'a PlanProblem;
+    type IntoIter = std::slice::Iter<'a, PlanProblem>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

@@ -11,7 +11,7 @@ use std::fmt;
 use std::iter::Copied;
 use std::sync::Arc;
 
-use super::{Graph, Place};
+use super::{Graph, TaskIndex};
 use crate::value::Name;
 
 /// How many root causes are listed for one task.
@@ -19,7 +19,7 @@ pub const MAX_ROOTS: usize = 64;
 
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
+pub enum TaskStatus {
     /// Not begun.
     #[default]
     Pending,
@@ -31,28 +31,29 @@ pub enum Status {
     Blocked,
 }
 
-impl Status {
+impl TaskStatus {
     /// All of them, in the order of a task's life.
-    pub const ALL: [Status; 4] = [Status::Pending, Status::InProgress, Status::Complete, Status::Blocked];
+    pub const ALL: [TaskStatus; 4] =
+        [TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Complete, TaskStatus::Blocked];
 
     /// The word for it, as plans spell it.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Status::Pending => "pending",
-            Status::InProgress => "in_progress",
-            Status::Complete => "complete",
-            Status::Blocked => "blocked",
+            TaskStatus::Pending => "pending",
+            TaskStatus::InProgress => "in_progress",
+            TaskStatus::Complete => "complete",
+            TaskStatus::Blocked => "blocked",
         }
     }
 
     /// Reads the word for it.
-    pub fn parse(text: &str) -> Result<Status, UnknownStatus> {
-        let found = Status::ALL.into_iter().find(|status| status.as_str() == text);
+    pub fn parse(text: &str) -> Result<TaskStatus, UnknownStatus> {
+        let found = TaskStatus::ALL.into_iter().find(|status| status.as_str() == text);
         found.ok_or_else(|| UnknownStatus { text: text.into() })
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for TaskStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
@@ -67,7 +68,7 @@ pub struct UnknownStatus {
 
 impl fmt::Display for UnknownStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = Status::ALL.map(Status::as_str).join(", ");
+        let words = TaskStatus::ALL.map(TaskStatus::as_str).join(", ");
         write!(out, "Unknown task status: {} (one of {words})", self.text)
     }
 }
@@ -93,7 +94,7 @@ impl Error for UnknownTask {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// Where the task stands in the plan.
-    pub place: Place,
+    pub place: TaskIndex,
     /// Its seq, as the plan spells it.
     pub seq: Name,
     /// Those of its own dependencies that are blocked or can never run either.
@@ -160,7 +161,7 @@ pub struct Cascade {
 
 impl Cascade {
     /// How things stand; without a campaign the state is `none`.
-    pub fn of(progress: Option<&Progress>) -> Cascade {
+    pub fn of(progress: Option<&PlanProgress>) -> Cascade {
         let Some(progress) = progress else {
             let unreachable = Vec::new();
             let state = CascadeState::None;
@@ -177,10 +178,10 @@ impl Cascade {
         let unreachable = progress.unreachable();
         Cascade {
             state: progress.state(!unreachable.is_empty()),
-            complete: progress.count(Status::Complete),
-            blocked: progress.count(Status::Blocked),
-            pending: progress.count(Status::Pending),
-            in_progress: progress.count(Status::InProgress),
+            complete: progress.count(TaskStatus::Complete),
+            blocked: progress.count(TaskStatus::Blocked),
+            pending: progress.count(TaskStatus::Pending),
+            in_progress: progress.count(TaskStatus::InProgress),
             ready: progress.ready.len(),
             unreachable,
         }
@@ -189,23 +190,23 @@ impl Cascade {
 
 /// The status of every task of a plan.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct PlanProgress {
     graph: Arc<Graph>,
-    statuses: Vec<Status>,
+    statuses: Vec<TaskStatus>,
     /// For each task, how many of its dependencies are not complete.
     waiting: Vec<u32>,
-    ready: BTreeSet<Place>,
-    counts: [usize; Status::ALL.len()],
+    ready: BTreeSet<TaskIndex>,
+    counts: [usize; TaskStatus::ALL.len()],
 }
 
-impl Progress {
+impl PlanProgress {
     /// A plan of which nothing is begun.
-    pub fn new(graph: Arc<Graph>) -> Progress {
+    pub fn new(graph: Arc<Graph>) -> PlanProgress {
         let waiting: Vec<u32> = graph.places().map(|place| graph.depends(place).len() as u32).collect();
         let ready = graph.places().filter(|place| waiting[place.index()] == 0).collect();
-        let mut counts = [0; Status::ALL.len()];
-        counts[Status::Pending as usize] = graph.len();
-        Progress { statuses: vec![Status::Pending; graph.len()], graph, waiting, ready, counts }
+        let mut counts = [0; TaskStatus::ALL.len()];
+        counts[TaskStatus::Pending as usize] = graph.len();
+        PlanProgress { statuses: vec![TaskStatus::Pending; graph.len()], graph, waiting, ready, counts }
     }
 
     /// The plan.
@@ -214,28 +215,28 @@ impl Progress {
     }
 
     /// Where a task stands.
-    pub fn status(&self, place: Place) -> Status {
+    pub fn status(&self, place: TaskIndex) -> TaskStatus {
         self.statuses[place.index()]
     }
 
     /// How many tasks stand there.
-    pub fn count(&self, status: Status) -> usize {
+    pub fn count(&self, status: TaskStatus) -> usize {
         self.counts[status as usize]
     }
 
     /// Tasks that may start: they wait, and all they depend on is complete. In plan order.
-    pub fn ready(&self) -> Copied<Iter<'_, Place>> {
+    pub fn ready(&self) -> Copied<Iter<'_, TaskIndex>> {
         self.ready.iter().copied()
     }
 
     /// Gives a task a status and answers the one it had. Touches only the task's own dependents.
-    pub fn settle(&mut self, seq: &str, status: Status) -> Result<Status, UnknownTask> {
+    pub fn settle(&mut self, seq: &str, status: TaskStatus) -> Result<TaskStatus, UnknownTask> {
         let place = self.graph.find(seq).ok_or_else(|| UnknownTask { seq: seq.into() })?;
         Ok(self.settle_at(place, status))
     }
 
     /// As [`Progress::settle`], for a task whose place is known.
-    pub fn settle_at(&mut self, place: Place, status: Status) -> Status {
+    pub fn settle_at(&mut self, place: TaskIndex, status: TaskStatus) -> TaskStatus {
         let before = std::mem::replace(&mut self.statuses[place.index()], status);
         if before == status {
             return before;
@@ -247,9 +248,9 @@ impl Progress {
         for child in graph.dependents(place) {
             let waiting = &mut self.waiting[child.index()];
             match (before, status) {
-                (_, Status::Complete) => *waiting -= 1,
-                (Status::Complete, _) => *waiting += 1,
-                (Status::Pending | Status::InProgress | Status::Blocked, _) => break,
+                (_, TaskStatus::Complete) => *waiting -= 1,
+                (TaskStatus::Complete, _) => *waiting += 1,
+                (TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Blocked, _) => break,
             }
             self.refresh(*child);
         }
@@ -259,16 +260,20 @@ impl Progress {
     /// Every task that can never run as things stand, in plan order.
     pub fn unreachable(&self) -> Vec<Unreachable> {
         let causes = self.causes();
-        let waits = |place: &Place| self.status(*place) == Status::Pending;
-        let describe = |place| Some(self.describe(place, causes[Place::index(place)].as_ref()?, &causes));
+        let waits = |place: &TaskIndex| self.status(*place) == TaskStatus::Pending;
+        let describe = |place| Some(self.describe(place, causes[TaskIndex::index(place)].as_ref()?, &causes));
         self.graph.places().filter(waits).filter_map(describe).collect()
     }
 
     /// The blocked tasks that every other blocked or unreachable task stands below, in plan order.
-    pub fn root_causes(&self) -> Vec<Place> {
+    pub fn root_causes(&self) -> Vec<TaskIndex> {
         let causes = self.causes();
-        let is_root = |place: &Place| causes[place.index()].as_deref() == Some(&[*place]);
-        self.graph.places().filter(|place| self.status(*place) == Status::Blocked).filter(is_root).collect()
+        let is_root = |place: &TaskIndex| causes[place.index()].as_deref() == Some(&[*place]);
+        self.graph
+            .places()
+            .filter(|place| self.status(*place) == TaskStatus::Blocked)
+            .filter(is_root)
+            .collect()
     }
 
     /// Blocks every task that can never run, and tells which. Safe at any time: none of them could
@@ -276,15 +281,15 @@ impl Progress {
     pub fn propagate(&mut self) -> Vec<Unreachable> {
         let unreachable = self.unreachable();
         for task in &unreachable {
-            self.settle_at(task.place, Status::Blocked);
+            self.settle_at(task.place, TaskStatus::Blocked);
         }
         unreachable
     }
 
     fn state(&self, any_unreachable: bool) -> CascadeState {
-        if !self.ready.is_empty() || self.count(Status::InProgress) > 0 {
+        if !self.ready.is_empty() || self.count(TaskStatus::InProgress) > 0 {
             CascadeState::InProgress
-        } else if self.count(Status::Pending) == 0 {
+        } else if self.count(TaskStatus::Pending) == 0 {
             CascadeState::Complete
         } else if any_unreachable {
             CascadeState::Stuck
@@ -293,17 +298,17 @@ impl Progress {
         }
     }
 
-    fn refresh(&mut self, place: Place) {
-        if self.status(place) == Status::Pending && self.waiting[place.index()] == 0 {
+    fn refresh(&mut self, place: TaskIndex) {
+        if self.status(place) == TaskStatus::Pending && self.waiting[place.index()] == 0 {
             self.ready.insert(place);
         } else {
             self.ready.remove(&place);
         }
     }
 
-    fn describe(&self, place: Place, roots: &[Place], causes: &[Causes]) -> Unreachable {
-        let name = |place: &Place| self.graph.seq(*place).clone();
-        let blocks = |parent: &&Place| causes[parent.index()].is_some();
+    fn describe(&self, place: TaskIndex, roots: &[TaskIndex], causes: &[Causes]) -> Unreachable {
+        let name = |place: &TaskIndex| self.graph.seq(*place).clone();
+        let blocks = |parent: &&TaskIndex| causes[parent.index()].is_some();
         Unreachable {
             place,
             seq: name(&place),
@@ -319,9 +324,9 @@ impl Progress {
         let mut causes: Vec<Causes> = vec![None; self.graph.len()];
         for &place in self.graph.order() {
             let own = match self.status(place) {
-                Status::Complete | Status::InProgress => continue,
-                Status::Pending => None,
-                Status::Blocked => Some(Arc::from([place])),
+                TaskStatus::Complete | TaskStatus::InProgress => continue,
+                TaskStatus::Pending => None,
+                TaskStatus::Blocked => Some(Arc::from([place])),
             };
             let parents = self.graph.depends(place).iter();
             let inherited = parents
@@ -334,12 +339,12 @@ impl Progress {
 }
 
 /// Sorted, and one longer than [`MAX_ROOTS`] where there are more. Shared along a chain.
-type Causes = Option<Arc<[Place]>>;
+type Causes = Option<Arc<[TaskIndex]>>;
 
-fn joined(left: &Arc<[Place]>, right: &Arc<[Place]>) -> Arc<[Place]> {
+fn joined(left: &Arc<[TaskIndex]>, right: &Arc<[TaskIndex]>) -> Arc<[TaskIndex]> {
     if Arc::ptr_eq(left, right) {
         return Arc::clone(left);
     }
-    let both: BTreeSet<Place> = left.iter().chain(right.iter()).copied().collect();
+    let both: BTreeSet<TaskIndex> = left.iter().chain(right.iter()).copied().collect();
     both.into_iter().take(MAX_ROOTS + 1).collect()
 }

@@ -10,7 +10,9 @@ use super::fact::{
     ActionId, Answer, Ask, Bind, Cause, Entry, Fact, Failure, Fan, InstanceId, Opened, Payment, ThreadId,
     Time, Usage, WHOLE, Waiver,
 };
-use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Seen, Thread, Waiving};
+use super::instance::{
+    HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, Purses, ScopeSnapshot, Thread, Waiving,
+};
 use super::map::Map;
 use super::people::POLICY;
 use crate::performer::Performer;
@@ -194,12 +196,12 @@ impl Instance {
     fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Asked { thread, place, asks, fan } => {
-                self.asked(entry.seq, thread, *place, asks, fan.as_ref());
+                self.note_asked(entry.seq, thread, *place, asks, fan.as_ref());
             }
             Fact::Heard { action, answer, bind, cut, failing, by } => {
                 self.hear_people(*action, answer, by.as_deref());
                 let about = About { bind: bind.as_ref(), cut: *cut, failing: failing.as_ref() };
-                self.heard(entry.seq, *action, answer, &about);
+                self.record_answer(entry.seq, *action, answer, &about);
             }
             Fact::Set { name, value } => {
                 Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
@@ -207,7 +209,7 @@ impl Instance {
             Fact::Moved { from, to, code, params, cause } => {
                 // A GOTO to the same state keeps what runs; a redo of it does not.
                 if from != to || matches!(cause, Cause::Redo { .. }) {
-                    self.left(entry.seq);
+                    self.leave_state(entry.seq);
                 }
                 self.entered = entry.seq;
                 if matches!(cause, Cause::Redo { .. } | Cause::Waiver { .. }) {
@@ -216,7 +218,7 @@ impl Instance {
                 self.moved(from, to, code, params, cause);
             }
             Fact::Paid(Payment::Meter { meter, keys, action, file }) => {
-                self.paid(meter, keys);
+                self.record_payment(meter, keys);
                 if let Some(action) = action {
                     let count = keys.len() as u64;
                     self.change(*action, |open| {
@@ -244,7 +246,7 @@ impl Instance {
                 if let (Some(place), true) = (place, self.threads.contains_key(thread)) {
                     self.line(thread, |line| drop(line.failures.insert(*place, failure.clone())));
                 }
-                self.refused(thread, failure, by.is_some());
+                self.record_refusal(thread, failure, by.is_some());
             }
             Fact::Refused { thread: None, .. } => {}
             Fact::Suspended { action, service, until } => {
@@ -375,7 +377,7 @@ impl Instance {
         }
     }
 
-    fn asked(&mut self, entry: u64, thread: &ThreadId, place: u32, asks: &[Ask], fan: Option<&Fan>) {
+    fn note_asked(&mut self, entry: u64, thread: &ThreadId, place: u32, asks: &[Ask], fan: Option<&Fan>) {
         self.line(thread, |line| {
             line.place = place;
             if let Some(Fan::Words(_)) = fan {
@@ -402,7 +404,7 @@ impl Instance {
                 (OpenKind::Item(key), _) => ThreadId::Item { each: place, key: key.clone() },
                 _ => thread.clone(),
             };
-            self.put_open(action, opening(self.seen(&owner), owner, place, ask, kind));
+            self.put_open(action, opening(self.snapshot(&owner), owner, place, ask, kind));
         }
         let action = ActionId { entry, index: WHOLE };
         let whole = match fan {
@@ -420,11 +422,11 @@ impl Instance {
             Some(Fan::Words(_) | Fan::Record) | None => return,
         };
         let ask = Ask { whom: Performer::All, branch: Name::from("all"), digest: Name::default() };
-        self.put_open(action, opening(self.seen(thread), thread.clone(), place, &ask, whole));
+        self.put_open(action, opening(self.snapshot(thread), thread.clone(), place, &ask, whole));
     }
 
-    fn seen(&self, thread: &ThreadId) -> Seen {
-        Seen {
+    fn snapshot(&self, thread: &ThreadId) -> ScopeSnapshot {
+        ScopeSnapshot {
             tracked: self.tracked.clone(),
             meters: self.meters.clone(),
             params: self.params.clone(),
@@ -455,7 +457,7 @@ impl Instance {
         }
     }
 
-    fn heard(&mut self, seq: u64, action: ActionId, answer: &Answer, about: &About<'_>) {
+    fn record_answer(&mut self, seq: u64, action: ActionId, answer: &Answer, about: &About<'_>) {
         let Some(open) = self.take_open(action) else { return };
         if about.cut {
             self.owed.insert(action, open.clone());
@@ -467,7 +469,7 @@ impl Instance {
                     Answer::Done(_) => None,
                     Answer::Failed(failure) => Some(failure.clone()),
                 };
-                let ended = Ended { each: open.place, key: key.clone(), failure };
+                let ended = ItemOutcome { each: open.place, key: key.clone(), failure };
                 self.ended.insert((open.place, seq), Arc::new(ended));
                 return;
             }
@@ -530,7 +532,7 @@ impl Instance {
     }
 
     /// Leaving a state ends what it started.
-    fn left(&mut self, seq: u64) {
+    fn leave_state(&mut self, seq: u64) {
         self.drop_open(|_, _| true);
         self.held.clear();
         self.threads.clear();
@@ -564,7 +566,7 @@ impl Instance {
         }
     }
 
-    fn paid(&mut self, meter: &Name, keys: &[Name]) {
+    fn record_payment(&mut self, meter: &Name, keys: &[Name]) {
         if let Some(meter) = Arc::make_mut(&mut self.meters).get_mut(meter) {
             for key in keys {
                 *meter.used.entry(key.clone()).or_default() += 1;
@@ -602,7 +604,7 @@ impl Instance {
 
     /// What could not be done is known to the ELSE that answers it; a waiver that could not be
     /// carried out leaves everything as it was.
-    fn refused(&mut self, thread: &ThreadId, failure: &Failure, word: bool) {
+    fn record_refusal(&mut self, thread: &ThreadId, failure: &Failure, word: bool) {
         if !self.threads.contains_key(thread) {
             return;
         }
@@ -625,7 +627,7 @@ impl Instance {
     }
 }
 
-fn opening(seen: Seen, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) -> Open {
+fn opening(seen: ScopeSnapshot, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) -> Open {
     Open {
         thread,
         place,

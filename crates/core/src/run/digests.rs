@@ -52,7 +52,7 @@ impl Digests {
             text.push(b':');
             if is_begun {
                 serde_json::to_writer(&mut text, value)?;
-            } else if let Some(known) = self.known(&text, value) {
+            } else if let Some(known) = self.look_up(&text, value) {
                 (hash, is_begun) = (known, true);
                 text.clear();
             } else {
@@ -71,7 +71,7 @@ impl Digests {
         Ok(hash)
     }
 
-    fn known(&self, before: &[u8], value: &Value) -> Option<Sha256> {
+    fn look_up(&self, before: &[u8], value: &Value) -> Option<Sha256> {
         let large = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let large = large.as_ref()?;
         (is_same(&large.value, value) && large.before == before).then(|| large.hash.clone())
@@ -147,6 +147,6 @@ mod tests {
         let with = |value: &Value| Fields::from([(Name::from("plan"), value.clone())]);
         assert_eq!(digests.of(&with(&large("a"))), digests.of(&with(&a)));
         assert_ne!(digests.of(&with(&b)), digests.of(&with(&a)));
-        assert!(digests.known(b"{\"plan\":", &a).is_some() && digests.known(b"{\"plan\":", &b).is_none());
+        assert!(digests.look_up(b"{\"plan\":", &a).is_some() && digests.look_up(b"{\"plan\":", &b).is_none());
     }
 }

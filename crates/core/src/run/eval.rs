@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Part, Template};
+use crate::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Template, TemplatePart};
 use crate::value::{Fields, Number, Value};
 
 /// Where names are looked up.
@@ -58,8 +58,8 @@ pub fn is_known(expr: &Expr, names: &dyn Names) -> bool {
         ExprKind::Compare(_, one, two) => is_known(one, names) && is_known(two, names),
         ExprKind::Path(path) => path.first().is_none_or(|first| names.name(&first.name).is_some()),
         ExprKind::Text(template) => template.parts.iter().all(|part| match part {
-            Part::Text(_) => true,
-            Part::Hole(inner) => is_known(inner, names),
+            TemplatePart::Text(_) => true,
+            TemplatePart::Hole(inner) => is_known(inner, names),
         }),
         ExprKind::Number(_) | ExprKind::Duration(_) | ExprKind::Bool(_) | ExprKind::None => true,
     }
@@ -93,8 +93,8 @@ pub fn text(template: &Template, names: &dyn Names) -> String {
     let mut out = String::new();
     for part in &template.parts {
         match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Hole(expr) => out.push_str(&eval(expr, names).to_string()),
+            TemplatePart::Text(text) => out.push_str(text),
+            TemplatePart::Hole(expr) => out.push_str(&eval(expr, names).to_string()),
         }
     }
     out

@@ -201,7 +201,7 @@ pub struct Action {
     /// Its idempotency key.
     pub id: ActionId,
     /// Whom it asks.
-    pub wanted: Wanted,
+    pub wanted: ActionTarget,
     /// With what.
     pub params: Fields,
     /// The call for which the agent of the last attempt was ended, where it made one that it may not make.
@@ -212,7 +212,7 @@ pub struct Action {
 /// Whom an action asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum ActionTarget {
     /// An action of the catalogue, or `sh`.
     Action(Name),
     /// An agent in a role; its tool calls pay the meter, if one is named.
@@ -228,14 +228,14 @@ pub enum Wanted {
     Question,
 }
 
-impl Wanted {
+impl ActionTarget {
     /// Who is asked, as the journal names it.
     pub fn performer(&self) -> Performer {
         match self {
-            Wanted::Action(name) => Performer::from(&**name),
-            Wanted::Task { role, .. } => Performer::Task(role.clone()),
-            Wanted::Word(_) => Performer::Word,
-            Wanted::Question => Performer::Question,
+            ActionTarget::Action(name) => Performer::from(&**name),
+            ActionTarget::Task { role, .. } => Performer::Task(role.clone()),
+            ActionTarget::Word(_) => Performer::Word,
+            ActionTarget::Question => Performer::Question,
         }
     }
 }

@@ -60,7 +60,7 @@ pub struct Instance {
     pub each: Option<ActionId>,
     /// Items of a FOR EACH that ended and were not counted yet, by its place and the entry that said
     /// so.
-    pub ended: Map<(u32, u64), Arc<Ended>>,
+    pub ended: Map<(u32, u64), Arc<ItemOutcome>>,
     /// Which lines of work are held, and where.
     pub held: Map<ThreadId, HeldAt>,
     /// How it ended, and what it handed over.
@@ -82,13 +82,13 @@ pub struct Meter {
 
 impl Meter {
     /// The largest counter.
-    pub fn used(&self) -> u64 {
+    pub fn highest_use(&self) -> u64 {
         self.used.values().copied().max().unwrap_or(0)
     }
 
     /// What is left of the largest counter.
     pub fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.used())
+        self.limit.saturating_sub(self.highest_use())
     }
 
     /// Whether each of the keys can be paid once, leaving some.
@@ -106,7 +106,7 @@ impl Meter {
     pub fn value(&self) -> Value {
         let number = |amount| Value::Number(Number::count(amount));
         Value::record([
-            ("used", number(self.used())),
+            ("used", number(self.highest_use())),
             ("left", number(self.left())),
             ("limit", number(self.limit)),
         ])
@@ -187,7 +187,7 @@ pub struct Open {
     /// What is set aside for it and not used.
     pub reserved: Usage,
     /// What was known when it was asked, so that it can be asked again with the same words.
-    pub seen: Seen,
+    pub seen: ScopeSnapshot,
 }
 
 impl Open {
@@ -204,7 +204,7 @@ impl Open {
 
 /// What a line of work knew when it asked for something.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ScopeSnapshot {
     /// The instance's variables.
     pub tracked: Arc<Fields>,
     /// Its meters.
@@ -252,7 +252,7 @@ pub enum OpenKind {
 
 /// An item of a FOR EACH that came to its end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct ItemOutcome {
     /// The place of the FOR EACH.
     pub each: u32,
     /// The key of the item.
@@ -356,7 +356,7 @@ impl Instance {
     }
 
     /// The items of a FOR EACH that ended and were not counted yet, in the order of their ends.
-    pub fn ended_items(&self, each: u32) -> impl Iterator<Item = (&(u32, u64), &Arc<Ended>)> {
+    pub fn ended_items(&self, each: u32) -> impl Iterator<Item = (&(u32, u64), &Arc<ItemOutcome>)> {
         self.ended.starting_at(&(each, 0)).take_while(move |((place, _), _)| *place == each)
     }
 

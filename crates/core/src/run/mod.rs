@@ -5,18 +5,18 @@
 //! replay of no facts. Nothing here reads a clock, and two decisions on equal runs are equal.
 
 mod apply;
+mod budget;
 mod digests;
 mod draft;
 pub mod eval;
 pub mod fact;
-mod fans;
+mod fan_out;
 mod index;
 mod input;
 pub mod instance;
 mod map;
 mod options;
 mod people;
-mod purse;
 mod receive;
 mod rehearse;
 mod repeats;
@@ -30,10 +30,10 @@ pub use fact::{
     ActionId, Answer, Cause, End, Entry, Fact, Failure, FailureKind, InstanceId, Opened, Payment, Policy,
     ROOT, Terms, ThreadId, Time, Usage, WHOLE, Waiver,
 };
-pub use input::{Action, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind, Wanted};
+pub use input::{Action, ActionTarget, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind};
 pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
 pub use map::Map;
-pub use options::{Answers, COULD_NOT, Condition, Source, Unmet, WayOut};
+pub use options::{AnswerSource, Answers, COULD_NOT, Condition, Unmet, WayOut};
 pub use people::POLICY;
 pub use receive::{PULL, STOPPED};
 pub use rehearse::Rehearsal;

@@ -14,7 +14,7 @@ use super::instance::Scope;
 use super::people::spoken;
 use crate::program::StateCode;
 use crate::syntax::print;
-use crate::syntax::{Compare, Exit, Expr, ExprKind, Paying, Step, What};
+use crate::syntax::{Compare, Exit, Expr, ExprKind, Paying, StatementKind, Step};
 use crate::value::{Fields, Name, Value};
 
 /// How the condition of an ELSE begins.
@@ -70,7 +70,7 @@ pub struct Unmet {
     /// As it is written.
     pub text: String,
     /// Whose answer it reads.
-    pub of: Source,
+    pub of: AnswerSource,
     /// The field.
     pub field: Option<Name>,
     /// What the field is compared with, where it is.
@@ -79,7 +79,7 @@ pub struct Unmet {
 
 /// Whose answer a condition reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum AnswerSource {
     /// The word of a person.
     Word,
     /// An action, by its name.
@@ -110,25 +110,25 @@ impl Run {
             let conditions = conditions(&names, state, place);
             let holds = conditions.iter().all(|condition| condition.holds == Some(true));
             let to = match &node.what {
-                What::Exit(Exit::Goto { target, .. }) => Some(target.name.clone()),
-                What::Exit(Exit::Return { .. }) => None,
-                What::Step { step, otherwise: None } => match limited(step, program) {
+                StatementKind::Exit(Exit::Goto { target, .. }) => Some(target.name.clone()),
+                StatementKind::Exit(Exit::Return { .. }) => None,
+                StatementKind::Step { step, otherwise: None } => match limited(step, program) {
                     Some(to) => Some(to),
                     None => continue,
                 },
-                What::Exit(Exit::Stay(_) | Exit::Hold(_)) => {
+                StatementKind::Exit(Exit::Stay(_) | Exit::Hold(_)) => {
                     // A word that does its work and stays goes no further.
                     if holds && answers.word.is_some() && first.is_none() {
                         first = Some(print::line(&node.what));
                     }
                     continue;
                 }
-                What::Step { .. } | What::If { .. } | What::Emit(_) => continue,
-                What::Set(..) | What::Increment(_) | What::Refill(..) => continue,
-                What::Use(_) | What::Proceed | What::Broken => continue,
+                StatementKind::Step { .. } | StatementKind::If { .. } | StatementKind::Emit(_) => continue,
+                StatementKind::Set(..) | StatementKind::Increment(_) | StatementKind::Refill(..) => continue,
+                StatementKind::Use(_) | StatementKind::Proceed | StatementKind::Broken => continue,
             };
             let by = print::line(&node.what);
-            let step = matches!(node.what, What::Step { .. });
+            let step = matches!(node.what, StatementKind::Step { .. });
             let (behind, unless) = (first.clone(), if step { Vec::new() } else { open_questions(&ways) });
             let open = holds && !step && behind.is_none() && unless.is_empty();
             if holds && !step && first.is_none() {
@@ -148,7 +148,7 @@ fn conditions(names: &Assumed<'_>, state: &StateCode, place: u32) -> Vec<Conditi
     while let Some(up) = state.node(inner).and_then(|node| node.up) {
         let Some(node) = state.node(up) else { break };
         match &node.what {
-            What::If { condition, .. } => {
+            StatementKind::If { condition, .. } => {
                 let holds = is_known(condition, names).then(|| eval(condition, names).holds());
                 let mut unmet = Vec::new();
                 if holds == Some(false) {
@@ -156,12 +156,16 @@ fn conditions(names: &Assumed<'_>, state: &StateCode, place: u32) -> Vec<Conditi
                 }
                 conditions.push(Condition { text: condition.to_string(), holds, unmet });
             }
-            What::Step { .. } => {
+            StatementKind::Step { .. } => {
                 let text = format!("{COULD_NOT}{}", print::line(&node.what));
                 conditions.push(Condition { text, holds: None, unmet: Vec::new() });
             }
-            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) | What::Use(_) => {}
-            What::Exit(_) | What::Proceed | What::Broken => {}
+            StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..)
+            | StatementKind::Use(_) => {}
+            StatementKind::Exit(_) | StatementKind::Proceed | StatementKind::Broken => {}
         }
         inner = up;
     }
@@ -175,7 +179,7 @@ struct Assumed<'a> {
     /// What is bound by answers; nothing where a name would be bound anew and nobody knows to what.
     bound: BTreeMap<&'a Name, Option<Value>>,
     /// Who binds which name.
-    sources: BTreeMap<&'a Name, Source>,
+    sources: BTreeMap<&'a Name, AnswerSource>,
 }
 
 impl<'a> Assumed<'a> {
@@ -188,16 +192,17 @@ impl<'a> Assumed<'a> {
                 Step::WaitWords { words, .. } => {
                     let words: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
                     let said = answers.word.as_ref().map(|word| spoken(&words, word, "", "", &Fields::new()));
-                    (said, Source::Word)
+                    (said, AnswerSource::Word)
                 }
                 Step::Check { .. } | Step::Do { .. } | Step::WaitFor { .. } => {
                     let answer = action.and_then(|action| answers.actions.get(action.action()?));
-                    let source =
-                        action.map_or(Source::Other, |action| Source::Action(Name::from(action.to_string())));
+                    let source = action.map_or(AnswerSource::Other, |action| {
+                        AnswerSource::Action(Name::from(action.to_string()))
+                    });
                     (answer.and_then(|answer| answer.as_ref().ok().cloned()), source)
                 }
                 Step::Parallel { .. } | Step::ForEach { .. } | Step::Ask { .. } | Step::Pay { .. } => {
-                    (None, Source::Other)
+                    (None, AnswerSource::Other)
                 }
             };
             if value.is_some() || answers.word.is_some() {
@@ -208,7 +213,7 @@ impl<'a> Assumed<'a> {
             }
         }
         for name in several {
-            sources.insert(name, Source::Other);
+            sources.insert(name, AnswerSource::Other);
         }
         Assumed { scope, bound, sources }
     }
@@ -229,7 +234,7 @@ impl<'a> Assumed<'a> {
         };
         let source = path.and_then(|path| self.sources.get(&path.first()?.name).cloned());
         let field = path.and_then(|path| path.get(1)).map(|field| field.name.clone());
-        found.push(Unmet { text: expr.to_string(), of: source.unwrap_or(Source::Other), field, is });
+        found.push(Unmet { text: expr.to_string(), of: source.unwrap_or(AnswerSource::Other), field, is });
     }
 }
 

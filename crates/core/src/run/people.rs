@@ -6,14 +6,14 @@
 use super::draft::Draft;
 use super::eval;
 use super::fact::{ActionId, End, Fact, Failure, FailureKind, Fan, InstanceId, Payment, Policy, ThreadId};
-use super::input::{Action, Event, Refusal, RefusalKind, Wanted};
+use super::input::{Action, ActionTarget, Event, Refusal, RefusalKind};
 use super::instance::{Instance, OpenKind};
 use super::steps::How;
 use super::steps::question_of;
 use super::walk::{Flow, Here};
 use crate::performer::Performer;
 use crate::program::{Program, StateCode};
-use crate::syntax::What;
+use crate::syntax::StatementKind;
 use crate::value::{Fields, Name, Value};
 
 /// Who speaks when a policy does.
@@ -105,7 +105,7 @@ impl Draft<'_> {
             [] => return Err(self.no_question(instance, action, &open)),
             several => {
                 let refusal = Refusal::new(RefusalKind::Malformed, "several questions are open");
-                return Err(refusal.hint(format!("name one of {} with --question", listed(several))));
+                return Err(refusal.hint(format!("name one of {} with --question", join_questions(several))));
             }
         };
         self.as_entered(id)?;
@@ -123,20 +123,20 @@ impl Draft<'_> {
         };
         let refusal = Refusal::new(RefusalKind::NotHere, message);
         if !open.is_empty() {
-            return refusal.hint(format!("open here: {}", listed(open)));
+            return refusal.hint(format!("open here: {}", join_questions(open)));
         }
         let others = self.run.live().map(|one| (one.id, questions(one)));
         let asking: Vec<String> = others
             .filter(|(_, open)| !open.is_empty())
             .take(MAX_LISTED)
-            .map(|(id, open)| format!("instance {id} asks {}", listed(&open)))
+            .map(|(id, open)| format!("instance {id} asks {}", join_questions(&open)))
             .collect();
         if asking.is_empty() { refusal } else { refusal.hint(asking.join("; ")) }
     }
 
     /// A person takes a declared edge whose conditions do not hold.
     pub(super) fn waive(&mut self, id: InstanceId, to: &Name, by: &str, reason: &str) -> Taken {
-        named(by, reason)?;
+        require_reason(by, reason)?;
         let state = self.live(id)?.state.clone();
         self.declared(id, to)?;
         let waiving = self.live(id)?.thread(&ThreadId::Main).and_then(|thread| thread.waiving.clone());
@@ -144,8 +144,8 @@ impl Draft<'_> {
             let message = format!("a waiver to {} is being carried out", first.to);
             return Err(Refusal::new(RefusalKind::NotHere, message).hint("wait for its end"));
         }
-        let program = self.program(id).ok_or_else(|| gone(id))?;
-        let code = program.state(&state).ok_or_else(|| gone(id))?;
+        let program = self.program(id).ok_or_else(|| refuse_ended(id))?;
+        let code = program.state(&state).ok_or_else(|| refuse_ended(id))?;
         let Some(goto) = self.waived_goto(id, code, to) else {
             let message =
                 format!("the edge {state} → {to} is taken by a LIMIT, not by a GOTO: it cannot be waived");
@@ -190,7 +190,7 @@ impl Draft<'_> {
         let Some(node) = code.node(place) else { return false };
         let here = Here { id, thread: &ThreadId::Main, place, node, state: code, program };
         let asked = self.put_ask(&here, Performer::from(action), &params, Some(Fan::Record));
-        let wanted = Wanted::Action(Name::from(action));
+        let wanted = ActionTarget::Action(Name::from(action));
         self.start(Action { instance: id, id: asked, wanted, params, forbidden: None });
         true
     }
@@ -228,14 +228,21 @@ impl Draft<'_> {
         while let Some(up) = code.node(inner).and_then(|node| node.up) {
             let Some(node) = code.node(up) else { break };
             match &node.what {
-                What::If { condition, .. } if !eval::eval(condition, &names).holds() => {
+                StatementKind::If { condition, .. } if !eval::eval(condition, &names).holds() => {
                     unmet.push(condition.to_string());
                 }
-                What::Step { .. } => {
+                StatementKind::Step { .. } => {
                     unmet.push(format!("could not: {}", crate::syntax::print::line(&node.what)));
                 }
-                What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
-                What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
+                StatementKind::If { .. }
+                | StatementKind::Emit(_)
+                | StatementKind::Set(..)
+                | StatementKind::Increment(_)
+                | StatementKind::Refill(..) => {}
+                StatementKind::Use(_)
+                | StatementKind::Exit(_)
+                | StatementKind::Proceed
+                | StatementKind::Broken => {}
             }
             inner = up;
         }
@@ -244,7 +251,9 @@ impl Draft<'_> {
     }
 
     fn declared(&self, id: InstanceId, to: &str) -> Taken {
-        let (Some(instance), Some(program)) = (self.get(id), self.program(id)) else { return Err(gone(id)) };
+        let (Some(instance), Some(program)) = (self.get(id), self.program(id)) else {
+            return Err(refuse_ended(id));
+        };
         if program.leads(&instance.state, to) {
             return Ok(());
         }
@@ -266,8 +275,8 @@ impl Draft<'_> {
         by: &str,
         reason: &str,
     ) -> Taken {
-        named(by, reason)?;
-        let instance = self.get(id).ok_or_else(|| gone(id))?;
+        require_reason(by, reason)?;
+        let instance = self.get(id).ok_or_else(|| refuse_ended(id))?;
         let own = instance.meters.get(meter).map(|meter| meter.limit);
         let purse = self.get_purses(id).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
         let Some(old) = own.or(purse) else {
@@ -311,9 +320,9 @@ impl Draft<'_> {
 
     /// A person goes back to a state already visited; what came after is void.
     pub(super) fn redo(&mut self, id: InstanceId, to: &Name, by: &str, reason: &str) -> Taken {
-        named(by, reason)?;
-        let instance = self.get(id).ok_or_else(|| gone(id))?;
-        let program = self.program_of_today(id).ok_or_else(|| gone(id))?;
+        require_reason(by, reason)?;
+        let instance = self.get(id).ok_or_else(|| refuse_ended(id))?;
+        let program = self.program_of_today(id).ok_or_else(|| refuse_ended(id))?;
         let Some(meter) = program.redo.clone() else {
             let message = format!("{} has no REDO", instance.protocol);
             return Err(Refusal::new(RefusalKind::NotHere, message));
@@ -391,7 +400,7 @@ impl Draft<'_> {
     }
 
     fn live(&self, id: InstanceId) -> Result<&Instance, Refusal> {
-        let instance = self.get(id).ok_or_else(|| gone(id))?;
+        let instance = self.get(id).ok_or_else(|| refuse_ended(id))?;
         match &instance.end {
             Some((end, _)) => {
                 let refusal = Refusal::new(
@@ -431,7 +440,7 @@ impl Draft<'_> {
             None => self.start(Action {
                 instance: here.id,
                 id: action,
-                wanted: Wanted::Word(words),
+                wanted: ActionTarget::Word(words),
                 params: Fields::new(),
                 forbidden: None,
             }),
@@ -445,7 +454,7 @@ impl Draft<'_> {
         let action = self.put_ask(here, Performer::Question, &params, None);
         match self.policy(here) {
             Policy::Hold => {
-                let (instance, wanted) = (here.id, Wanted::Question);
+                let (instance, wanted) = (here.id, ActionTarget::Question);
                 self.start(Action { instance, id: action, wanted, params, forbidden: None });
             }
             Policy::Deny => {
@@ -487,7 +496,7 @@ fn questions(instance: &Instance) -> Vec<ActionId> {
 }
 
 /// The first of several questions, as a person names them.
-fn listed(questions: &[ActionId]) -> String {
+fn join_questions(questions: &[ActionId]) -> String {
     let names: Vec<String> = questions.iter().take(MAX_LISTED).map(ToString::to_string).collect();
     let more = if questions.len() > MAX_LISTED { ", …" } else { "" };
     format!("{}{more}", names.join(", "))
@@ -532,7 +541,7 @@ pub(super) fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, option
 }
 
 /// Whoever bends a rule says who and why.
-fn named(by: &str, reason: &str) -> Taken {
+fn require_reason(by: &str, reason: &str) -> Taken {
     speaker(by)?;
     if reason.trim().is_empty() {
         return Err(Refusal::new(RefusalKind::Malformed, "the reason is blank").hint("say why with --reason"));
@@ -549,6 +558,6 @@ fn speaker(by: &str) -> Taken {
     }
 }
 
-fn gone(id: InstanceId) -> Refusal {
+fn refuse_ended(id: InstanceId) -> Refusal {
     Refusal::new(RefusalKind::Malformed, format!("there is no instance {id}"))
 }

@@ -9,8 +9,8 @@ use super::fact::{
 };
 use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
 use super::instance::{Instance, Open, OpenKind};
-use super::steps::{How, MAX_ATTEMPTS, spent};
-use super::walk::told;
+use super::steps::{How, MAX_ATTEMPTS, spent_meter};
+use super::walk::state_arguments;
 use crate::syntax::Step;
 use crate::value::{Fields, Name};
 
@@ -53,7 +53,7 @@ impl Draft<'_> {
                     return Ok(());
                 }
                 self.is_open(*instance, *action)?;
-                self.spent(*instance, *action, usage);
+                self.charge_report(*instance, *action, usage);
                 Ok(())
             }
             Event::Say { instance, word, by, reason, options } => {
@@ -111,7 +111,7 @@ impl Draft<'_> {
             visited.push(adopt.state.clone());
         }
         let params = match self.get(id) {
-            Some(instance) => told(code, adopt.params.clone(), &instance.names(&ThreadId::Main)),
+            Some(instance) => state_arguments(code, adopt.params.clone(), &instance.names(&ThreadId::Main)),
             None => Fields::new(),
         };
         let (state, code, by) = (adopt.state.clone(), code.code.clone(), adopt.by.clone());
@@ -303,7 +303,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let limit = counter.map_or(0, |counter| counter.limit);
-        let failure = spent(&meter, limit, &[]);
+        let failure = spent_meter(&meter, limit, &[]);
         let what = format!("tool {tool} of {action}");
         self.put(id, Fact::Refused { thread: None, place: None, what, failure: failure.clone(), by: None });
         self.cancel(id, action);

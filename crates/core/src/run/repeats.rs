@@ -123,7 +123,7 @@ impl Draft<'_> {
 }
 
 /// The signature of what failed, as entries name it.
-pub(super) fn named(failure: &str) -> Name {
+pub(super) fn signature_name(failure: &str) -> Name {
     let hash = Sha256::digest(signature::of(failure));
     let hex: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     Name::from(hex)

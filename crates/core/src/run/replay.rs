@@ -191,7 +191,7 @@ impl Run {
         let instance = entry.instance;
         let open = self.instance(instance)?.open.get(&action)?;
         let event = match (&open.kind, answer) {
-            (OpenKind::Words(words), Answer::Done(value)) => said(instance, words, value)?,
+            (OpenKind::Words(words), Answer::Done(value)) => spoken_word(instance, words, value)?,
             (OpenKind::Question, Answer::Done(value)) => {
                 let by = by.cloned().unwrap_or_default();
                 Event::Reply { instance, action: Some(action), value: value.clone(), by }
@@ -267,7 +267,7 @@ impl Today {
 }
 
 /// The word that a person said, out of what was heard.
-fn said(instance: super::fact::InstanceId, words: &[Name], value: &Value) -> Option<Event> {
+fn spoken_word(instance: super::fact::InstanceId, words: &[Name], value: &Value) -> Option<Event> {
     let Value::Record(fields) = value else { return None };
     let word = words.iter().find(|word| value.field(word).holds())?.clone();
     let by = value.field("by").as_text().unwrap_or_default().to_owned();

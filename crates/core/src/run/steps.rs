@@ -10,10 +10,10 @@ use super::fact::{
     ActionId, Answer, Ask, Bind, End, Fact, Failure, FailureKind, Fan, InstanceId, Limit, Opened, Payment,
     ThreadId, WHOLE,
 };
-use super::input::{Action, Wanted};
+use super::input::{Action, ActionTarget};
 use super::instance::{Open, OpenKind};
 use super::repeats::{self, REPEATED};
-use super::walk::{Flow, Here, told};
+use super::walk::{Flow, Here, state_arguments};
 use crate::performer::Performer;
 use crate::program::{CallCode, Node, Program};
 use crate::syntax::{Step, Target};
@@ -88,7 +88,7 @@ impl Draft<'_> {
             return self.open_child(here.id, id, protocol, params);
         }
         self.set_aside(here.id, id, &code.whom);
-        if let Some(wanted) = wanted(here.node, code) {
+        if let Some(wanted) = resolve_performer(here.node, code) {
             self.start(Action { instance: here.id, id, wanted, params, forbidden: None });
         }
     }
@@ -136,7 +136,7 @@ impl Draft<'_> {
             self.put(here.id, Fact::Paid(Payment::Meter { meter, keys, action, file }));
             return Flow::On(here.node.next);
         }
-        let failure = spent(meter, counter.limit, &keys);
+        let failure = spent_meter(meter, counter.limit, &keys);
         self.could_not_ask(here, &failure)
     }
 
@@ -171,7 +171,7 @@ impl Draft<'_> {
             digest: program.digest.clone(),
             state: first.name.clone(),
             code: first.code.clone(),
-            params: told(first, Fields::new(), &names),
+            params: state_arguments(first, Fields::new(), &names),
             parent,
             tracked: program
                 .tracks
@@ -232,7 +232,7 @@ impl Draft<'_> {
             How::Plain | How::Cut => None,
         };
         let told = if branch { None } else { self.counted_failure(&here, &open, &result) };
-        let failing = told.as_deref().map(repeats::named);
+        let failing = told.as_deref().map(repeats::signature_name);
         self.put(id, Fact::Heard { action, answer, bind, by, cut: how == How::Cut, failing });
         if branch {
             return self.parallel_answer(id, whole);
@@ -296,12 +296,14 @@ impl Draft<'_> {
         then.threads.insert(open.thread.clone(), open.seen.thread.clone());
         let names = then.names(&open.thread).failing(state.else_of(open.place));
         let (wanted, params) = match &open.kind {
-            OpenKind::Words(words) => (Wanted::Word(words.clone()), Fields::new()),
-            OpenKind::Question => (Wanted::Question, question_of(node, &names)),
-            OpenKind::Record => (Wanted::Action(Name::from(open.whom.action()?)), self.record_params(id)?),
+            OpenKind::Words(words) => (ActionTarget::Word(words.clone()), Fields::new()),
+            OpenKind::Question => (ActionTarget::Question, question_of(node, &names)),
+            OpenKind::Record => {
+                (ActionTarget::Action(Name::from(open.whom.action()?)), self.record_params(id)?)
+            }
             OpenKind::Call => {
                 let code = node.calls.get(action.index as usize)?;
-                (wanted(node, code)?, params_of(node, code, &names, &open.seen.thread.last).ok()?)
+                (resolve_performer(node, code)?, params_of(node, code, &names, &open.seen.thread.last).ok()?)
             }
             OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => {
                 return None;
@@ -353,8 +355,8 @@ fn shell(node: &Node, names: &dyn Names, params: &mut Fields) {
     let (mut script, mut args) = (String::new(), Vec::new());
     for part in &template.parts {
         match part {
-            crate::syntax::Part::Text(text) => script.push_str(text),
-            crate::syntax::Part::Hole(expr) => {
+            crate::syntax::TemplatePart::Text(text) => script.push_str(text),
+            crate::syntax::TemplatePart::Hole(expr) => {
                 args.push(Value::text(eval::eval(expr, names).to_string()));
                 script.push_str(&format!("\"${{{}}}\"", args.len()));
             }
@@ -372,16 +374,16 @@ pub(super) fn question_of(node: &Node, names: &dyn Names) -> Fields {
     params
 }
 
-fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
+fn resolve_performer(node: &Node, code: &CallCode) -> Option<ActionTarget> {
     match &code.whom {
-        Performer::Action(name) => Some(Wanted::Action(name.clone())),
-        Performer::Shell => Some(Wanted::Action(Name::from("sh"))),
+        Performer::Action(name) => Some(ActionTarget::Action(name.clone())),
+        Performer::Shell => Some(ActionTarget::Action(Name::from("sh"))),
         Performer::Task(role) => {
             let paying = match node.step() {
                 Some(Step::Do { paying: Some(paying), .. }) => Some(paying.meter.name.clone()),
                 Some(_) | None => None,
             };
-            Some(Wanted::Task { role: role.clone(), paying })
+            Some(ActionTarget::Task { role: role.clone(), paying })
         }
         Performer::Run(_) | Performer::Word | Performer::Question => None,
         Performer::Item | Performer::All => None,
@@ -415,7 +417,7 @@ pub(super) fn keys_of(list: Option<&Value>) -> Vec<Name> {
 }
 
 /// A meter that cannot be paid.
-pub(super) fn spent(meter: &Name, limit: u64, keys: &[Name]) -> Failure {
+pub(super) fn spent_meter(meter: &Name, limit: u64, keys: &[Name]) -> Failure {
     let keys: Vec<&str> = keys.iter().map(|key| &**key).filter(|key| !key.is_empty()).collect();
     let whom = if keys.is_empty() { String::new() } else { format!(" for {}", keys.join(", ")) };
     Failure::new(FailureKind::Exhausted, format!("{meter} spent{whom}: the limit is {limit}"))

@@ -10,7 +10,7 @@ use super::fact::{ActionId, Bind, Cause, End, Fact, Failure, FailureKind, Instan
 use super::instance::{Instance, Scope, Waiving};
 use super::steps::answer_name;
 use crate::program::{Node, Program, StateCode};
-use crate::syntax::{Arg, Args, Emit, Exit, Ident, Step, What};
+use crate::syntax::{Arg, Args, Emit, Exit, Ident, StatementKind, Step};
 use crate::value::{Fields, Name, Value};
 
 /// How many statements a decision may follow in one instance without coming to rest.
@@ -115,24 +115,26 @@ impl Draft<'_> {
     /// What a statement does when no person bends the way.
     pub(super) fn plain_statement(&mut self, here: &Here<'_>) -> Flow {
         match &here.node.what {
-            What::Step { step, .. } => self.step(here, step),
-            What::If { condition, .. } => {
+            StatementKind::Step { step, .. } => self.step(here, step),
+            StatementKind::If { condition, .. } => {
                 let holds = self.value(here, |names| eval(condition, names)).holds();
                 Flow::On(if holds { here.node.body.or(here.node.next) } else { here.node.next })
             }
-            What::Emit(emit) => self.emit(here, emit),
-            What::Set(name, expr) => {
+            StatementKind::Emit(emit) => self.emit(here, emit),
+            StatementKind::Set(name, expr) => {
                 let value = self.value(here, |names| eval(expr, names));
                 self.put(here.id, Fact::Set { name: name.name.clone(), value });
                 Flow::On(here.node.next)
             }
-            What::Increment(name) => self.increment(here, name),
-            What::Refill(meter, to) => {
+            StatementKind::Increment(name) => self.increment(here, name),
+            StatementKind::Refill(meter, to) => {
                 let to = to.as_ref().map(|to| self.value(here, |names| eval(to, names)));
                 self.refill(here, meter, to.as_ref())
             }
-            What::Exit(exit) => self.exit(here, exit),
-            What::Proceed | What::Use(_) | What::Broken => Flow::On(here.node.next),
+            StatementKind::Exit(exit) => self.exit(here, exit),
+            StatementKind::Proceed | StatementKind::Use(_) | StatementKind::Broken => {
+                Flow::On(here.node.next)
+            }
         }
     }
 
@@ -223,8 +225,9 @@ impl Draft<'_> {
         let Some(from) = self.get(id).map(|one| one.state.clone()) else { return Flow::Rest };
         let Some(program) = self.program_of_today(id) else { return Flow::Rest };
         let Some(state) = program.state(to) else { return Flow::Rest };
-        let params =
-            self.get(id).map_or_else(Fields::new, |one| told(state, given, &one.names(&ThreadId::Main)));
+        let params = self
+            .get(id)
+            .map_or_else(Fields::new, |one| state_arguments(state, given, &one.names(&ThreadId::Main)));
         self.leave(id, from == *to && !matches!(cause, Cause::Redo { .. }));
         let (to, code) = (state.name.clone(), state.code.clone());
         self.put(id, Fact::Moved { from, to, code, params, cause });
@@ -370,13 +373,20 @@ impl Draft<'_> {
         }
         let leads = here.state.gotos(wanted).into_iter().any(|goto| here.state.encloses(here.place, goto));
         let elsewhere = match &here.node.what {
-            What::If { .. } => {
+            StatementKind::If { .. } => {
                 return (!leads && only_leaves(here.state, here.node)).then_some(Flow::On(here.node.next));
             }
-            What::Exit(Exit::Goto { target, .. }) => target.name != *wanted,
-            What::Exit(Exit::Return { .. } | Exit::Hold(_)) => true,
-            What::Exit(Exit::Stay(_)) | What::Step { .. } | What::Emit(_) | What::Set(..) => false,
-            What::Increment(_) | What::Refill(..) | What::Use(_) | What::Proceed | What::Broken => false,
+            StatementKind::Exit(Exit::Goto { target, .. }) => target.name != *wanted,
+            StatementKind::Exit(Exit::Return { .. } | Exit::Hold(_)) => true,
+            StatementKind::Exit(Exit::Stay(_))
+            | StatementKind::Step { .. }
+            | StatementKind::Emit(_)
+            | StatementKind::Set(..) => false,
+            StatementKind::Increment(_)
+            | StatementKind::Refill(..)
+            | StatementKind::Use(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => false,
         };
         if !elsewhere {
             return None;
@@ -416,16 +426,19 @@ impl Draft<'_> {
             return Flow::On(here.node.next);
         }
         match &here.node.what {
-            What::Step { step: Step::Check { .. } | Step::Pay { .. }, .. } => self.plain_statement(here),
-            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {
+            StatementKind::Step { step: Step::Check { .. } | Step::Pay { .. }, .. } => {
                 self.plain_statement(here)
             }
-            What::Step { .. }
-            | What::If { .. }
-            | What::Exit(_)
-            | What::Use(_)
-            | What::Proceed
-            | What::Broken => Flow::On(here.node.next),
+            StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..) => self.plain_statement(here),
+            StatementKind::Step { .. }
+            | StatementKind::If { .. }
+            | StatementKind::Exit(_)
+            | StatementKind::Use(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => Flow::On(here.node.next),
         }
     }
 
@@ -444,7 +457,7 @@ impl Draft<'_> {
                 let keys = super::steps::keys_of(list.as_ref());
                 let counter = self.get(here.id).and_then(|one| one.meters.get(&meter.name));
                 if let Some(counter) = counter.filter(|counter| !counter.can_pay(&keys, 0)) {
-                    return Some(super::steps::spent(&meter.name, counter.limit, &keys));
+                    return Some(super::steps::spent_meter(&meter.name, counter.limit, &keys));
                 }
             }
             for code in &node.calls {
@@ -461,7 +474,7 @@ impl Draft<'_> {
     }
 
     fn waived_move(&mut self, here: &Here<'_>, waiving: &Waiving) -> Flow {
-        let What::Exit(Exit::Goto { target, args, .. }) = &here.node.what else { return Flow::Rest };
+        let StatementKind::Exit(Exit::Goto { target, args, .. }) = &here.node.what else { return Flow::Rest };
         let mut params = self.fields(here, args);
         let program = self.program_of_today(here.id);
         let entered = program.as_ref().and_then(|program| program.state(&target.name));
@@ -506,13 +519,21 @@ impl Draft<'_> {
 }
 
 /// Whether the ELSE of a step says PROCEED.
-pub(super) fn ignores_failure(what: &What) -> bool {
+pub(super) fn ignores_failure(what: &StatementKind) -> bool {
     match what {
-        What::Step { otherwise: Some(block), .. } => {
-            matches!(block.last().map(|last| &last.what), Some(What::Proceed))
+        StatementKind::Step { otherwise: Some(block), .. } => {
+            matches!(block.last().map(|last| &last.what), Some(StatementKind::Proceed))
         }
-        What::Step { .. } | What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) => false,
-        What::Refill(..) | What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+        StatementKind::Step { .. }
+        | StatementKind::If { .. }
+        | StatementKind::Emit(_)
+        | StatementKind::Set(..)
+        | StatementKind::Increment(_) => false,
+        StatementKind::Refill(..)
+        | StatementKind::Use(_)
+        | StatementKind::Exit(_)
+        | StatementKind::Proceed
+        | StatementKind::Broken => false,
     }
 }
 
@@ -528,7 +549,7 @@ fn reads(arg: &Arg, name: &Name) -> bool {
 }
 
 /// What a state is told: what is given, else its defaults, else `none`.
-pub(super) fn told(state: &StateCode, mut given: Fields, names: &dyn eval::Names) -> Fields {
+pub(super) fn state_arguments(state: &StateCode, mut given: Fields, names: &dyn eval::Names) -> Fields {
     let mut params = Fields::new();
     for (name, default) in &state.params {
         let value = given.remove(name);
@@ -546,5 +567,5 @@ fn only_leaves(state: &StateCode, node: &Node) -> bool {
         last = Some(one);
         at = one.next.filter(|_| Some(one.next) != Some(node.next));
     }
-    last.is_some_and(|one| matches!(one.what, What::Exit(_)))
+    last.is_some_and(|one| matches!(one.what, StatementKind::Exit(_)))
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Args, Block, Call, Emit, Exit, Statement, Step, Target, What};
+use super::{Args, Block, Call, Emit, Exit, Statement, StatementKind, Step, Target};
 
 /// Prints a block, two spaces a level.
 pub fn block(block: &Block, out: &mut String) {
@@ -12,9 +12,9 @@ pub fn block(block: &Block, out: &mut String) {
 }
 
 /// Prints the first line of a statement.
-pub fn line(statement: &What) -> String {
+pub fn line(statement: &StatementKind) -> String {
     match statement {
-        What::Step { step, otherwise } => {
+        StatementKind::Step { step, otherwise } => {
             let tail = match otherwise.as_deref() {
                 Some([one]) => format!(" ELSE {}", inline(one)),
                 Some(_) => " ELSE …".to_owned(),
@@ -22,17 +22,17 @@ pub fn line(statement: &What) -> String {
             };
             format!("{}{tail}", step_text(step))
         }
-        What::If { condition, .. } => format!("IF: {condition} →"),
-        What::Emit(Emit::Text(template)) => format!("EMIT: {template}"),
-        What::Emit(Emit::Event(event, given)) => format!("EMIT: {}{}", event.name, args(given)),
-        What::Set(name, expr) => format!("SET: {} = {expr}", name.name),
-        What::Increment(name) => format!("INCREMENT: {}", name.name),
-        What::Refill(meter, Some(to)) => format!("REFILL: {} TO {to}", meter.name),
-        What::Refill(meter, None) => format!("REFILL: {}", meter.name),
-        What::Use(used) => format!("USE: {}{}", used.name.name, with(&used.args)),
-        What::Exit(exit) => exit_text(exit),
-        What::Proceed => "PROCEED".to_owned(),
-        What::Broken => "?".to_owned(),
+        StatementKind::If { condition, .. } => format!("IF: {condition} →"),
+        StatementKind::Emit(Emit::Text(template)) => format!("EMIT: {template}"),
+        StatementKind::Emit(Emit::Event(event, given)) => format!("EMIT: {}{}", event.name, args(given)),
+        StatementKind::Set(name, expr) => format!("SET: {} = {expr}", name.name),
+        StatementKind::Increment(name) => format!("INCREMENT: {}", name.name),
+        StatementKind::Refill(meter, Some(to)) => format!("REFILL: {} TO {to}", meter.name),
+        StatementKind::Refill(meter, None) => format!("REFILL: {}", meter.name),
+        StatementKind::Use(used) => format!("USE: {}{}", used.name.name, with(&used.args)),
+        StatementKind::Exit(exit) => exit_text(exit),
+        StatementKind::Proceed => "PROCEED".to_owned(),
+        StatementKind::Broken => "?".to_owned(),
     }
 }
 
@@ -40,7 +40,7 @@ fn lines(block: &Block, depth: usize, out: &mut String) {
     for statement in block {
         let indent = "  ".repeat(depth);
         match &statement.what {
-            What::Step { step, otherwise } => {
+            StatementKind::Step { step, otherwise } => {
                 let _ = writeln!(out, "{indent}{}", step_text(step));
                 match step {
                     Step::ForEach { body, .. } => lines(body, depth + 1, out),
@@ -57,7 +57,7 @@ fn lines(block: &Block, depth: usize, out: &mut String) {
                     lines(otherwise, depth + 2, out);
                 }
             }
-            What::If { condition, body } => {
+            StatementKind::If { condition, body } => {
                 let _ = writeln!(out, "{indent}IF: {condition} →");
                 lines(body, depth + 1, out);
             }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Area, Findings, MAX_TOLD, counted};
-use ftl_folder::place::Place;
-use ftl_git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
+use super::{Area, DoctorReport, MAX_TOLD, counted};
+use ftl_folder::state_folder::StateFolder;
+use ftl_git::{ErrorKind, Examined, MissingObject, Namer, Oid, Repo};
 use ftl_store::{RunRow, Store};
 
 /// A lock that has been there this long is told.
@@ -22,7 +22,13 @@ const ENTRIES: usize = 1_000;
 const COMMIT: &str = "commit";
 
 /// Looks at the repository: at all journals when it is to be deep, else at those of runs that have not ended.
-pub(super) fn examine(place: &Place, store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut Findings) {
+pub(super) fn examine(
+    place: &StateFolder,
+    store: &dyn Store,
+    rows: &[RunRow],
+    deep: bool,
+    found: &mut DoctorReport,
+) {
     if !ftl_folder::is_folder(&place.store().join("git")) {
         return found.fine(Area::Git, "no run has worked with git yet");
     }
@@ -31,7 +37,7 @@ pub(super) fn examine(place: &Place, store: &dyn Store, rows: &[RunRow], deep: b
     let examined = Repo::of_person(place, Vec::new()).and_then(|repo| repo.examine(journals, deep));
     match examined {
         Ok(examined) => tell(&examined, found),
-        Err(error) if error.trouble == Trouble::NoRepository => {
+        Err(error) if error.trouble == ErrorKind::NoRepository => {
             found.look(Area::Git, error.to_string(), "runs that worked with git need their repository");
         }
         Err(error) => {
@@ -42,7 +48,7 @@ pub(super) fn examine(place: &Place, store: &dyn Store, rows: &[RunRow], deep: b
     }
 }
 
-fn tell(examined: &Examined, found: &mut Findings) {
+fn tell(examined: &Examined, found: &mut DoctorReport) {
     if examined.unlocked > 0 {
         let text = format!("{} of a killed git removed", counted(examined.unlocked, "lock file"));
         found.mended(Area::Git, text);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ftl_core::run::{Entry, Run};
 use ftl_language::library::Library;
 
-use super::{Area, Findings, MAX_TOLD, counted, trouble};
+use super::{Area, DoctorReport, MAX_TOLD, counted, trouble};
 use ftl_store::journal::{self, JournalError};
 use ftl_store::summary::{Questions, Summary};
 use ftl_store::{RunRow, Store, verify_chain};
 
 /// Computes chains again: of every run when it is to be deep, else of those that have not ended.
-pub(super) fn chains(store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut Findings) {
+pub(super) fn chains(store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut DoctorReport) {
     let (mut entries, mut looked) = (0_u64, 0_u64);
     for row in rows.iter().filter(|row| deep || !row.settled) {
         match verify_chain(store, &row.run) {
@@ -37,7 +37,7 @@ pub(super) fn replays(
     store: &dyn Store,
     rows: &[RunRow],
     library: Option<&Arc<Library>>,
-    found: &mut Findings,
+    found: &mut DoctorReport,
 ) {
     let Some(library) = library else {
         let text = "journals were not decided again: the protocols cannot be read";
@@ -75,7 +75,7 @@ pub(super) fn replays(
 }
 
 /// Whether the summary that stands beside a journal is the one that the journal makes.
-fn agrees(row: &RunRow, library: &Arc<Library>, entries: &[Entry], found: &mut Findings) {
+fn agrees(row: &RunRow, library: &Arc<Library>, entries: &[Entry], found: &mut DoctorReport) {
     if entries.is_empty() {
         return;
     }

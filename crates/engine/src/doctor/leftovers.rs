@@ -11,12 +11,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::names::{AttemptKey, is_spool, is_unfinished, run_of_script};
-use super::{Area, Findings, MAX_TOLD, counted};
+use super::{Area, DoctorReport, MAX_TOLD, counted};
 use crate::session::{Driven, SessionError, driven};
 use ftl_folder::id::{RUN_ID_LETTERS, RunId};
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_folder::{self as folder, Folder};
-use ftl_process::lock::Record;
+use ftl_process::lock::GuardRecord;
 use ftl_process::table::{self, Identity, Table};
 use ftl_process::{self as process, AttemptFile, MARK, Mark};
 use ftl_store::owner;
@@ -28,7 +28,7 @@ use ftl_store::{RunRow, Store};
 const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs that should move and that nobody drives; and the files of owners that are dead.
-pub(super) fn leases(place: &Place, rows: &[RunRow], found: &mut Findings) {
+pub(super) fn leases(place: &StateFolder, rows: &[RunRow], found: &mut DoctorReport) {
     let (mut ours, mut left) = (0_usize, 0_usize);
     for row in rows.iter().filter(|row| !row.settled && row.head > 0) {
         match driven(place, row) {
@@ -67,7 +67,7 @@ fn remove_dead_owners(folder: &Path) -> io::Result<usize> {
 }
 
 /// Whether somebody who lives drives the run of a mark; `None` if it names no run of this store.
-fn is_driven(place: &Place, store: &dyn Store, run: &RunId) -> Result<Option<bool>, SessionError> {
+fn is_driven(place: &StateFolder, store: &dyn Store, run: &RunId) -> Result<Option<bool>, SessionError> {
     let Some(row) = store.run(run)? else { return Ok(None) };
     Ok(Some(driven(place, &row)? != Driven::ByNobody))
 }
@@ -81,7 +81,7 @@ fn run_of(key: &str) -> Option<RunId> {
 }
 
 /// Attempts that nobody waits for are ended, and their files removed.
-pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
+pub(super) fn attempts(place: &StateFolder, store: &dyn Store, found: &mut DoctorReport) {
     let all = match process::attempts(&place.attempts()) {
         Ok(all) => all,
         Err(error) => return found.cannot(Area::Attempts, "the attempts cannot be listed", error),
@@ -120,7 +120,7 @@ pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
 }
 
 /// Says that files lie where only ours belong. They are somebody's, and are left alone.
-fn left_alone(area: Area, folder: &Path, strange: usize, found: &mut Findings) {
+fn left_alone(area: Area, folder: &Path, strange: usize, found: &mut DoctorReport) {
     if strange > 0 {
         let text = format!("{} in `{}` not made by ftl", counted(strange, "file"), folder.display());
         found.look(area, text, "move them to where they belong; ftl removes only what it made itself");
@@ -128,7 +128,7 @@ fn left_alone(area: Area, folder: &Path, strange: usize, found: &mut Findings) {
 }
 
 /// Ends an attempt; whether nothing but its file was left of it.
-fn end(key: &str, attempt: &AttemptFile, found: &mut Findings) -> bool {
+fn end(key: &str, attempt: &AttemptFile, found: &mut DoctorReport) -> bool {
     match process::end_leftover(attempt) {
         Ok(ended) if ended.left > 0 => {
             let text = format!("attempt {key} cannot be ended: number of processes left {}", ended.left);
@@ -145,7 +145,7 @@ fn end(key: &str, attempt: &AttemptFile, found: &mut Findings) -> bool {
 }
 
 /// Processes that carry the mark of a run which nobody drives, and that no attempt holds.
-pub(super) fn processes(place: &Place, store: &dyn Store, found: &mut Findings) {
+pub(super) fn processes(place: &StateFolder, store: &dyn Store, found: &mut DoctorReport) {
     let marked = match marked() {
         Ok(marked) => marked,
         Err(error) => return found.cannot(Area::Processes, "the process table cannot be read", error),
@@ -189,7 +189,7 @@ fn marked() -> io::Result<BTreeMap<String, Vec<Identity>>> {
 
 /// Ends what carries a mark. The attempt's own lock is taken meanwhile, so that no new attempt of the
 /// same action begins and is met.
-fn sweep(place: &Place, key: &str, left: &[Identity], found: &mut Findings) {
+fn sweep(place: &StateFolder, key: &str, left: &[Identity], found: &mut DoctorReport) {
     let pids: Vec<String> = left.iter().map(|one| one.pid.to_string()).collect();
     let pids = pids.join(", ");
     let leftover = as_attempt(place, key, left);
@@ -213,9 +213,9 @@ fn sweep(place: &Place, key: &str, left: &[Identity], found: &mut Findings) {
 }
 
 /// The attempt whose guard was killed, as its file would have told of it.
-fn as_attempt(place: &Place, key: &str, left: &[Identity]) -> Option<AttemptFile> {
+fn as_attempt(place: &StateFolder, key: &str, left: &[Identity]) -> Option<AttemptFile> {
     let first = left.iter().min_by_key(|one| one.start)?;
-    let record = Record {
+    let record = GuardRecord {
         guard: *first,
         boot: table::boot_id().ok()?,
         mark: Mark::new(MARK, key).ok()?,
@@ -227,7 +227,7 @@ fn as_attempt(place: &Place, key: &str, left: &[Identity]) -> Option<AttemptFile
 }
 
 /// Folders of agents that belong to no run, or to one that has ended. Work is never deleted.
-pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
+pub(super) fn worktrees(place: &StateFolder, rows: &[RunRow], found: &mut DoctorReport) {
     let mut strays = Vec::new();
     let live: Vec<RunRow> = rows.iter().filter(|row| !row.settled).cloned().collect();
     let names = folder::names(&place.worktrees()).unwrap_or_else(|error| {
@@ -253,7 +253,7 @@ pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
 }
 
 /// Scripts of runs that are not in the store, and output that a killed process has left.
-pub(super) fn scripts(place: &Place, rows: &[RunRow], found: &mut Findings) {
+pub(super) fn scripts(place: &StateFolder, rows: &[RunRow], found: &mut DoctorReport) {
     let is_known = |run: &RunId| rows.iter().any(|row| row.run == *run);
     let of_script = |name: &OsStr| run_of_script(name).map(|run| is_known(&run));
     let of_spool = |name: &OsStr| is_spool(name).then_some(false);
@@ -282,7 +282,7 @@ pub(super) fn scripts(place: &Place, rows: &[RunRow], found: &mut Findings) {
 
 /// Removes the files of a folder that are ours, old, and of no run; how many, and how many are none of ours.
 /// `is_needed` tells of a name whether a run needs it, and nothing of one that is none of ours.
-fn tidy(path: &Path, is_needed: &dyn Fn(&OsStr) -> Option<bool>, found: &mut Findings) -> (usize, usize) {
+fn tidy(path: &Path, is_needed: &dyn Fn(&OsStr) -> Option<bool>, found: &mut DoctorReport) -> (usize, usize) {
     let opened = Folder::open(path).and_then(|folder| Ok((folder.names()?, folder)));
     let (names, folder) = match opened {
         Ok(opened) => opened,
@@ -307,7 +307,7 @@ fn tidy(path: &Path, is_needed: &dyn Fn(&OsStr) -> Option<bool>, found: &mut Fin
 }
 
 /// Temporary folders of processes that were killed.
-pub(super) fn scratches(found: &mut Findings) {
+pub(super) fn scratches(found: &mut DoctorReport) {
     match folder::scratch::sweep_all() {
         0 => {}
         removed => {

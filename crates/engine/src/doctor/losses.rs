@@ -7,11 +7,11 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::{ACCEPT, Area, Findings, MAX_TOLD, counted};
+use super::{ACCEPT, Area, DoctorReport, MAX_TOLD, counted};
 use ftl_folder as folder;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_git::Repo;
-use ftl_store::sqlite::{Event, Recorded, SqliteStore};
+use ftl_store::sqlite::{RecordedEvent, SqliteStore, StoreEvent};
 use ftl_store::{Store, StoreError};
 
 /// The largest ledger that is read.
@@ -21,7 +21,11 @@ const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_RUNS: usize = 1000;
 
 /// Whether the store is what was written. What is not is told with what is known of it elsewhere.
-pub(super) fn of_store(store: &SqliteStore, place: &Place, found: &mut Findings) -> Vec<Recorded> {
+pub(super) fn of_store(
+    store: &SqliteStore,
+    place: &StateFolder,
+    found: &mut DoctorReport,
+) -> Vec<RecordedEvent> {
     match store.verify() {
         Ok(report) => {
             for line in report.problems.iter().take(MAX_TOLD) {
@@ -47,9 +51,9 @@ pub(super) fn of_store(store: &SqliteStore, place: &Place, found: &mut Findings)
 }
 
 /// What people have accepted as lost.
-pub(super) fn accepted(events: &[Recorded], found: &mut Findings) {
+pub(super) fn accepted(events: &[RecordedEvent], found: &mut DoctorReport) {
     for recorded in events {
-        let Event::LossAccepted(loss) = &recorded.event else { continue };
+        let StoreEvent::LossAccepted(loss) = &recorded.event else { continue };
         let what = loss.missing.first().map_or("", String::as_str);
         let (by, reason, copies) = (&loss.by, &loss.reason, &loss.copies);
         found
@@ -58,14 +62,14 @@ pub(super) fn accepted(events: &[Recorded], found: &mut Findings) {
 }
 
 /// A store that cannot be opened at all.
-pub(super) fn of_nothing(error: &StoreError, place: &Place, found: &mut Findings) {
+pub(super) fn of_nothing(error: &StoreError, place: &StateFolder, found: &mut DoctorReport) {
     if matches!(error, StoreError::Lost(_) | StoreError::Corrupt(_)) {
         what_is_known(place, None, found);
     }
 }
 
 /// What ledgers and refs say of runs.
-fn what_is_known(place: &Place, store: Option<&SqliteStore>, found: &mut Findings) {
+fn what_is_known(place: &StateFolder, store: Option<&SqliteStore>, found: &mut DoctorReport) {
     let hint = "what landed is on its branch whatever the journal says; `ftl salvage` lists what was kept";
     for run in runs_with_ledgers(place) {
         let folder = place.store().join("git").join("runs").join(&run);
@@ -77,7 +81,7 @@ fn what_is_known(place: &Place, store: Option<&SqliteStore>, found: &mut Finding
             format!("run {run}: git still has {}{tip}; the journal has {entries}", landed_text(&landed));
         found.look(Area::Store, text, hint);
     }
-    if let Ok(kept) = Repo::of_person(place, Vec::new()).and_then(|repo| repo.kept())
+    if let Ok(kept) = Repo::of_person(place, Vec::new()).and_then(|repo| repo.list_kept())
         && !kept.is_empty()
     {
         found.look(
@@ -109,7 +113,7 @@ fn short(commit: &str) -> &str {
     commit.get(..10).unwrap_or(commit)
 }
 
-fn runs_with_ledgers(place: &Place) -> Vec<String> {
+fn runs_with_ledgers(place: &StateFolder) -> Vec<String> {
     let names = folder::names(&place.store().join("git").join("runs")).unwrap_or_default();
     names.into_iter().filter_map(|name| name.into_string().ok()).take(MAX_RUNS).collect()
 }

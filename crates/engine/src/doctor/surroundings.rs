@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Area, Findings};
+use super::{Area, DoctorReport};
 use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
 
 /// Looks at the variables that commands get.
-pub(super) fn environment(config: &Config, found: &mut Findings) {
+pub(super) fn environment(config: &Config, found: &mut DoctorReport) {
     let environment = config.environment();
     let names = |kind: CommandKind| -> Vec<String> {
         let all = environment.of_command(kind);

@@ -7,7 +7,7 @@ fn little_room_is_something_to_look_at() {
     for (free, level) in
         [(MIN_FREE_BYTES, None), (MIN_FREE_BYTES - 1, Some(Level::Look)), (0, Some(Level::Look))]
     {
-        let mut found = Findings::default();
+        let mut found = DoctorReport::default();
         room(free, &mut found);
         assert_eq!(found.all().first().map(|finding| finding.level), level, "{free}");
         assert!(found.is_sound());
@@ -16,7 +16,7 @@ fn little_room_is_something_to_look_at() {
 
 #[test]
 fn an_area_is_fine_only_if_nothing_else_was_said_of_it() {
-    let mut found = Findings::default();
+    let mut found = DoctorReport::default();
     found.broken(Area::Store, "torn", "keep a copy");
     found.otherwise_fine(Area::Store, "sound");
     found.otherwise_fine(Area::Chains, "whole");
@@ -28,7 +28,7 @@ fn an_area_is_fine_only_if_nothing_else_was_said_of_it() {
 fn nothing_is_made_where_there_is_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for deep in [false, true] {
-        let place = Place::at(folder.path());
+        let place = StateFolder::at(folder.path());
         let found = examine(&Examination { place, settings: Vec::new(), library: None, deep });
         assert!(found.all().iter().all(|finding| finding.level == Level::Fine), "{found:?}");
     }

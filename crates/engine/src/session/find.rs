@@ -6,7 +6,7 @@ use ftl_core::run::InstanceId;
 
 use super::SessionError;
 use crate::driver::WHOLE_RUN;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_store::owner::{self, Card, Life};
 use ftl_store::{RunRow, Store};
 
@@ -15,7 +15,7 @@ const MAX_LISTED: usize = 5;
 
 /// Something that a person named: a run, or one instance of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RunTarget {
     /// The run's row in the store.
     pub row: RunRow,
     /// The instance; the root when none was named.
@@ -24,7 +24,7 @@ pub struct Target {
 
 /// Finds what a person named: `run`, `run/instance`, or the beginning of a run's name that fits only
 /// one.
-pub fn find(store: &dyn Store, named: &str) -> Result<Target, SessionError> {
+pub fn find(store: &dyn Store, named: &str) -> Result<RunTarget, SessionError> {
     let unknown = |message: String, hint: &str| SessionError::Unknown { message, hint: hint.to_owned() };
     let (prefix, instance) = match named.split_once('/') {
         Some((prefix, number)) => match number.parse() {
@@ -42,7 +42,7 @@ pub fn find(store: &dyn Store, named: &str) -> Result<Target, SessionError> {
     let mut rows = store.runs(prefix)?;
     rows.retain(|row| row.head > 0);
     match rows.len() {
-        1 => Ok(Target { row: rows.remove(0), instance }),
+        1 => Ok(RunTarget { row: rows.remove(0), instance }),
         0 => Err(unknown(format!("there is no run `{prefix}`"), "`ftl status` lists the runs")),
         several => {
             let names: Vec<&str> = rows.iter().take(MAX_LISTED).map(|row| row.run.as_str()).collect();
@@ -63,7 +63,7 @@ pub enum Driven {
 }
 
 /// Who drives a run now.
-pub fn driven(place: &Place, row: &RunRow) -> Result<Driven, SessionError> {
+pub fn driven(place: &StateFolder, row: &RunRow) -> Result<Driven, SessionError> {
     let Some(name) = &row.owner else { return Ok(Driven::ByNobody) };
     Ok(match owner::life(&place.owners(), name)? {
         Life::Dead => Driven::ByNobody,

@@ -25,27 +25,27 @@ use ftl_core::run::{Adoption, Entry, Run, Usage};
 use ftl_core::value::Fields;
 use ftl_language::library::Library;
 
-pub use self::find::{Driven, Target, driven, find};
+pub use self::find::{Driven, RunTarget, driven, find};
 use self::options::OptionFiles;
 pub use self::options::RunOptions;
-pub use self::task::Looked;
+pub use self::task::ReplayedRun;
 use self::wiring::{Wiring, variable};
 pub use self::wiring::{prompts, secrets};
-use crate::drive::{Rest, Stop, Watch, drive};
+use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
-use crate::hands::agents::Listener;
-use crate::hands::script::Script;
-use crate::hands::site::retry::kept_of_task;
-use crate::hands::site::{Route, Sites};
-use ftl_code::commands::look::Look;
+use crate::executors::agents::Listener;
+use crate::executors::script::Script;
+use crate::executors::worktrees::retry::kept_of_task;
+use crate::executors::worktrees::{Route, Sites};
+use ftl_code::commands::look::ProbeReport;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_git as git;
 use ftl_process::{self as process, Cancel, Guard};
 use ftl_records::Records;
-use ftl_records::plan_file::{Plan, Worker};
+use ftl_records::plan_file::{CampaignPlan, Worker};
 use ftl_settings::config::Config;
 use ftl_settings::roster::needs::{self, Unfit};
 use ftl_settings::roster::{Choice, Hall, Roster};
@@ -133,7 +133,7 @@ pub struct Session {
 /// What a session works with.
 pub struct Setup {
     /// Where the repository's state is.
-    pub place: Place,
+    pub place: StateFolder,
     /// The store that keeps the runs.
     pub store: Arc<dyn Store>,
     /// The checked protocols that count in this repository.
@@ -174,7 +174,7 @@ impl Session {
     }
 
     /// The repository and its folder `.ftl`.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StateFolder {
         &self.wiring.place
     }
 
@@ -313,7 +313,7 @@ impl Session {
     }
 
     /// A plan in which every task says who does it.
-    fn staff(&self, plan: &Plan) -> Plan {
+    fn staff(&self, plan: &CampaignPlan) -> CampaignPlan {
         let mut plan = plan.clone();
         for task in &mut plan.tasks {
             task.staff(self.wiring.worker());
@@ -336,7 +336,7 @@ impl Session {
         commands: &[String],
         made: &[String],
         cancel: &Cancel,
-    ) -> Result<Look, SessionError> {
+    ) -> Result<ProbeReport, SessionError> {
         process::own_orphans()?;
         let sites = Sites::new(self.records().clone(), self.wiring.supervisor()?, self.config());
         let looked = sites.look_for_person(commands, made, cancel);
@@ -443,9 +443,9 @@ impl Session {
         &self,
         driver: Driver,
         todo: Todo,
-        stop: &Stop,
-        watch: &mut dyn Watch,
-    ) -> Result<Rest, SessionError> {
+        stop: &StopSignal,
+        watch: &mut dyn DriveObserver,
+    ) -> Result<DriveEnd, SessionError> {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
         let workplace = self.or_give_back(&lease, self.wiring.connect(&lease, self.routes()))?;
         // Copies of the records have caught up when the run rests.

@@ -10,14 +10,14 @@ use ftl_core::json::JsonExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
-use crate::hands::script::Script;
-use crate::hands::site::Route;
-use crate::hands::site::retry::Retried;
+use crate::executors::script::Script;
+use crate::executors::worktrees::Route;
+use crate::executors::worktrees::retry::Retried;
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
-use ftl_folder::place::{Place, replace};
-use ftl_gates::Allowance;
-use ftl_records::plan_file::Plan;
+use ftl_folder::state_folder::{StateFolder, replace};
+use ftl_gates::FindingAllowance;
+use ftl_records::plan_file::CampaignPlan;
 use ftl_settings::roster::Choice;
 
 /// The largest file that is read of those that a run was given.
@@ -33,7 +33,7 @@ pub struct RunOptions {
     pub script: Option<String>,
     /// What answers in the planner's place; read back by itself, as text.
     #[serde(skip)]
-    pub plan: Option<Plan>,
+    pub plan: Option<CampaignPlan>,
     /// Whether nothing is to be built.
     #[serde(skip)]
     pub only_plans: bool,
@@ -45,7 +45,7 @@ pub struct RunOptions {
     /// How many tools every full build has, where it is not what plan and settings say.
     pub tools: Option<u64>,
     /// Findings of gates that the person who opens it allows.
-    pub allowed: Vec<Allowance>,
+    pub allowed: Vec<FindingAllowance>,
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
     pub landing: Option<Route>,
     /// Whether it is a story that was asked for by itself: whoever sees it end is told, or asked, how it lands.
@@ -82,7 +82,7 @@ pub(super) struct OptionFiles {
 
 impl OptionFiles {
     /// Those of a place.
-    pub(super) fn of(place: &Place) -> OptionFiles {
+    pub(super) fn of(place: &StateFolder) -> OptionFiles {
         OptionFiles { folder: place.store().join("scripts") }
     }
 

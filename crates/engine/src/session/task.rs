@@ -9,12 +9,12 @@ use ftl_core::value::{Name, Value};
 
 use super::wiring::Workplace;
 use super::{Session, SessionError};
-use crate::drive::{Rest, Stop, Watch, drive};
+use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{Driver, Todo};
-use crate::hands::Workshop;
-use crate::hands::site::Sites;
-use crate::hands::table::RecordAccess;
-use crate::hands::task::lean::{Lean, Made, Makes};
+use crate::executors::ExecutorPool;
+use crate::executors::table::RecordAccess;
+use crate::executors::task::lean::{Lean, Made, Makes};
+use crate::executors::worktrees::Sites;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_folder::id::RunId;
@@ -24,7 +24,7 @@ use ftl_store::Lease;
 
 /// A run as its journal has made it, and where that journal ends.
 #[derive(Clone, Debug)]
-pub struct Looked {
+pub struct ReplayedRun {
     /// The run, replayed from its journal.
     pub run: Run,
     /// The number of its last entry.
@@ -33,7 +33,7 @@ pub struct Looked {
     pub last: Time,
 }
 
-impl Looked {
+impl ReplayedRun {
     /// Takes in what was written since.
     pub fn see(&mut self, entries: &[Entry]) {
         for entry in entries {
@@ -69,7 +69,7 @@ impl From<Workplace> for Made {
 
 impl Session {
     /// Brings a claimed run that was replayed already back to its end: it is replayed again only where another process wrote in between.
-    pub fn take_up(&self, lease: &Lease, looked: &Looked) -> Result<(Driver, Todo), SessionError> {
+    pub fn take_up(&self, lease: &Lease, looked: &ReplayedRun) -> Result<(Driver, Todo), SessionError> {
         let head = self.wiring.store.run(&lease.run)?.map_or(0, |row| row.head);
         if head != looked.head {
             return self.recover(lease);
@@ -87,10 +87,10 @@ impl Session {
     }
 
     /// A run as its journal has made it, with where that ends, so that it can be taken up without another replay.
-    pub fn look_whole(&self, run: &RunId) -> Result<Looked, SessionError> {
+    pub fn look_whole(&self, run: &RunId) -> Result<ReplayedRun, SessionError> {
         let entries = self.entries(run)?;
         let (head, last) = entries.last().map_or((0, 0), |entry| (entry.seq, entry.at));
-        Ok(Looked { run: Run::replay(self.library.clone(), &entries), head, last })
+        Ok(ReplayedRun { run: Run::replay(self.library.clone(), &entries), head, last })
     }
 
     /// Drives the run of a task until it rests. Gates answer what was looked at before, and nothing is made for agents or
@@ -99,13 +99,13 @@ impl Session {
         &self,
         driver: Driver,
         todo: Todo,
-        stop: &Stop,
-        watch: &mut dyn Watch,
+        stop: &StopSignal,
+        watch: &mut dyn DriveObserver,
         answers: BTreeMap<Name, Result<Value, Failure>>,
-    ) -> Result<Rest, SessionError> {
+    ) -> Result<DriveEnd, SessionError> {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
         let paper = self.records().for_run(&run);
-        let gates = Workshop::hiding(self.config().width(), &self.wiring.secrets);
+        let gates = ExecutorPool::hiding(self.config().width(), &self.wiring.secrets);
         let records = RecordAccess { paper: paper.clone(), routes: self.routes() };
         let gates = gates.with_record_executors(&records);
         let makes = TaskMaker { session: self, lease: lease.clone() };
@@ -117,7 +117,7 @@ impl Session {
             self.sweep_task(&hands, &makes, &run);
         }
         drop(lagging);
-        if hands.made().next().is_some() {
+        if hands.made_executors().next().is_some() {
             let _ = paper.leave_front();
         }
         self.or_give_back(&lease, rest)
@@ -125,7 +125,8 @@ impl Session {
 
     /// Closes the worktrees that the run of a task has left behind, where there are any.
     fn sweep_task(&self, hands: &Lean<'_>, makes: &TaskMaker<'_>, run: &RunId) {
-        let mut made: Vec<Arc<Sites>> = hands.made().filter_map(|made| made.sites.clone()).collect();
+        let mut made: Vec<Arc<Sites>> =
+            hands.made_executors().filter_map(|made| made.sites.clone()).collect();
         let ours = format!("{run}-");
         let names = folder::names(&self.place().worktrees()).unwrap_or_default();
         if made.is_empty() && names.iter().any(|name| name.to_string_lossy().starts_with(&ours)) {

@@ -12,21 +12,21 @@ use ftl_agents::contract::Lobby;
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
-use ftl_core::catalogue::{Action as _, Catalogue};
+use ftl_core::catalogue::{ActionDecl as _, Catalogue};
 use ftl_core::performer::Performer;
 
 use super::SessionError;
 use super::options::{OptionFiles, RunOptions};
-use crate::hands::Workshop;
-use crate::hands::agents::{Agents, Listener, Means, Seat};
-use crate::hands::explorer::Explorer;
-use crate::hands::script::{Script, Scripted};
-use crate::hands::shell::{Probes, Shell};
-use crate::hands::site::Sites;
-use crate::hands::table::{AgentResources, Given, RecordAccess, Resources};
+use crate::executors::ExecutorPool;
+use crate::executors::agents::{Agents, Listener, Means, RoleAnswerer};
+use crate::executors::explorer::Explorer;
+use crate::executors::script::{Script, ScriptExecutor};
+use crate::executors::shell::{Probes, ScriptRunner};
+use crate::executors::table::{AgentResources, ExecutorOptions, RecordAccess, Resources};
+use crate::executors::worktrees::Sites;
 use ftl_folder as folder;
-use ftl_folder::place::Place;
 use ftl_folder::scratch::{Purpose, Scratch};
+use ftl_folder::state_folder::StateFolder;
 use ftl_lifecycle::phases::Routes;
 use ftl_process::{self as process, Fence, Guard, Supervisor};
 use ftl_records::Records;
@@ -38,7 +38,7 @@ use ftl_store::{Lease, Store};
 
 /// What the executors of all runs of a process are made of.
 pub(super) struct Wiring {
-    pub(super) place: Place,
+    pub(super) place: StateFolder,
     pub(super) store: Arc<dyn Store>,
     pub(super) config: Config,
     pub(super) guard: Guard,
@@ -51,7 +51,7 @@ pub(super) struct Wiring {
 
 /// The executors of one run, and what is looked at again when it rests.
 pub(super) struct Workplace {
-    pub(super) workshop: Workshop,
+    pub(super) workshop: ExecutorPool,
     /// The worktrees; none where a script answers everything.
     pub(super) sites: Option<Arc<Sites>>,
     pub(super) records: Arc<Records>,
@@ -68,7 +68,7 @@ impl Wiring {
         let width = self.config.width();
         let width = Width { agents: options.jobs.unwrap_or(width.agents), ..width };
         let probe = Arc::new(Probes::new(shell.clone(), self.config.clone()));
-        let mut workshop = Workshop::hiding(width, &self.secrets).probing(probe);
+        let mut workshop = ExecutorPool::hiding(width, &self.secrets).probing(probe);
         let records = self.records.for_run(run);
         let script = self.options.read_script(run)?;
         // A script that answers everything answers everything but the shell.
@@ -84,7 +84,7 @@ impl Wiring {
                 shell: shell.clone(),
                 secrets: self.secrets.clone(),
                 agents: Some(self.agent_resources(supervisor, &options, &records, &sites)?),
-                given: Given {
+                given: ExecutorOptions {
                     plan: self.options.read_plan(run)?,
                     only_plans: options.only_plans,
                     worker: self.worker(),
@@ -105,7 +105,7 @@ impl Wiring {
     pub(super) fn connect_work(&self, lease: &Lease, routes: Routes) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
-        let workshop = Workshop::hiding(self.config.width(), &self.secrets);
+        let workshop = ExecutorPool::hiding(self.config.width(), &self.secrets);
         let records = self.records.for_run(&lease.run);
         let sites = self.sites(lease, &records, &supervisor, &RunOptions::default());
         let resources = Resources {
@@ -114,7 +114,7 @@ impl Wiring {
             shell: Arc::new(self.shell(&supervisor)),
             secrets: self.secrets.clone(),
             agents: None,
-            given: Given::default(),
+            given: ExecutorOptions::default(),
             admission: workshop.admission().clone(),
         };
         let workshop = workshop.with_executors(&Arc::new(resources));
@@ -122,9 +122,9 @@ impl Wiring {
     }
 
     /// Where scripts of protocols run.
-    fn shell(&self, supervisor: &Arc<Supervisor>) -> Shell {
+    fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
         let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
-        let shell = Shell::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
+        let shell = ScriptRunner::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
         shell.in_environment(self.config.environment())
     }
 
@@ -160,9 +160,9 @@ impl Wiring {
     }
 
     /// Has a script answer what it names, and what nothing else performs.
-    fn play(&self, workshop: Workshop, script: Script, shell: Arc<Shell>) -> Workshop {
+    fn play(&self, workshop: ExecutorPool, script: Script, shell: Arc<ScriptRunner>) -> ExecutorPool {
         let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
-        let scripted = Arc::new(Scripted::new(script, self.options.folder(), Some(shell)));
+        let scripted = Arc::new(ScriptExecutor::new(script, self.options.folder(), Some(shell)));
         let workshop =
             performers.into_iter().fold(workshop, |workshop, one| workshop.with(one, scripted.clone()));
         workshop.otherwise(scripted)
@@ -184,7 +184,7 @@ impl Wiring {
             let Some(agent) = roster.agent(&bound.agent) else { continue };
             let (silence, resume, pricing) = (agent.silence, agent.resumes(), agent.pricing);
             let environment = roster.environment_of(agent);
-            let seat = |backend| Seat { backend, model, silence, resume, environment, pricing };
+            let seat = |backend| RoleAnswerer { backend, model, silence, resume, environment, pricing };
             seats.insert(role.name.to_string(), backend.clone().map(seat));
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
@@ -227,7 +227,7 @@ impl Wiring {
     /// Who answers which role, where a person may have chosen an agent for one run.
     pub(super) fn roster_with(&self, choice: &Choice) -> Result<Roster, SessionError> {
         let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
-        roster.chosen(choice).map_err(SessionError::Unfit)
+        roster.with_choice(choice).map_err(SessionError::Unfit)
     }
 
     /// Who does a task whose plan does not say.
@@ -272,7 +272,7 @@ pub(super) fn variable(name: &str) -> Option<String> {
 }
 
 /// The prompts: those of the program, or all of those in the repository's own folder.
-pub fn prompts(place: &Place) -> Result<Prompts, String> {
+pub fn prompts(place: &StateFolder) -> Result<Prompts, String> {
     let own = place.prompts();
     let wrong = |error: std::io::Error| format!("{}: {error}", own.display());
     let mut files = Vec::new();

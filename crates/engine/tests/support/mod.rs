@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::run::{Entry, Terms};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::drive::{Rest, Stop, drive};
+use ftl_engine::drive::{DriveEnd, StopSignal, drive};
 use ftl_engine::driver::{DriveError, Driver, Opening};
-use ftl_engine::hands::{Ended, Hand, Hands, Job, Report};
+use ftl_engine::executors::{Executor, Hands, Job, JobEnd, Report};
 use ftl_folder::clock::SystemClock;
 use ftl_folder::id::RunId;
 use ftl_language::library::{Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 use ftl_store::journal;
 use ftl_store::{MemoryStore, Store};
 
@@ -24,7 +24,7 @@ pub fn library(program: &str) -> Arc<Library> {
     let name = program.lines().next().unwrap().strip_prefix("PROTOCOL: ").unwrap().to_owned();
     let mut sources = built_in_sources();
     let text = format!("# {name}\n\n```protocol\n{program}\n```\n");
-    sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+    sources.push(SourceDocument::new(format!(".ftl/protocols/{name}.md"), DocumentOrigin::User, text));
     let library = Library::load(sources, Catalogue::standard());
     let found = library.get(&name).unwrap();
     let problems: Vec<String> =
@@ -42,16 +42,16 @@ pub fn fields(json: &str) -> Fields {
 /// A hand made of a function.
 pub struct With<F>(pub F);
 
-impl<F: Fn(&Job) -> Report + Send + Sync> Hand for With<F> {
+impl<F: Fn(&Job) -> Report + Send + Sync> Executor for With<F> {
     fn perform(&self, job: &Job) -> Report {
         (self.0)(job)
     }
 }
 
 /// A hand that always answers with this.
-pub fn says(json: &str) -> Arc<dyn Hand> {
+pub fn says(json: &str) -> Arc<dyn Executor> {
     let value: Value = serde_json::from_str(json).unwrap();
-    Arc::new(With(move |_: &Job| Report::free(Ended::Done(value.clone()))))
+    Arc::new(With(move |_: &Job| Report::free(JobEnd::Done(value.clone()))))
 }
 
 /// A run on a store in memory.
@@ -59,7 +59,7 @@ pub struct Bench {
     pub store: Arc<MemoryStore>,
     pub library: Arc<Library>,
     pub id: RunId,
-    pub stop: Stop,
+    pub stop: StopSignal,
 }
 
 impl Bench {
@@ -68,13 +68,14 @@ impl Bench {
             store: Arc::new(MemoryStore::new()),
             library: library(program),
             id: RunId::of(7),
-            stop: Stop::default(),
+            stop: StopSignal::default(),
         }
     }
 
     /// Opens the protocol and drives it to its rest.
-    pub fn open(&self, inputs: &str, terms: Terms, hands: &dyn Hands) -> Result<Rest, DriveError> {
-        let name = self.library.protocols().find(|one| one.origin == Origin::User).unwrap().name.clone();
+    pub fn open(&self, inputs: &str, terms: Terms, hands: &dyn Hands) -> Result<DriveEnd, DriveError> {
+        let name =
+            self.library.protocols().find(|one| one.origin == DocumentOrigin::User).unwrap().name.clone();
         let opening = Opening { protocol: name, inputs: fields(inputs), terms };
         let (driver, todo) =
             Driver::open(self.store.clone(), self.library.clone(), (self.id.clone(), "o1"), opening, 1_000)?;
@@ -82,7 +83,7 @@ impl Bench {
     }
 
     /// Takes the run over and drives it on.
-    pub fn resume(&self, hands: &dyn Hands) -> Result<Rest, DriveError> {
+    pub fn resume(&self, hands: &dyn Hands) -> Result<DriveEnd, DriveError> {
         let row = self.store.run(&self.id)?.unwrap();
         let lease = self.store.take(&self.id, row.epoch, "o2")?;
         let (driver, todo) = Driver::recover(self.store.clone(), self.library.clone(), lease, 2_000)?;

@@ -97,7 +97,7 @@ pub(crate) struct WorkOptions {
     pub(crate) allow: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: FlowArgs,
 
     #[command(flatten)]
     pub(crate) talk: TalkArg,
@@ -105,7 +105,7 @@ pub(crate) struct WorkOptions {
 
 /// Who works on one run, and how much they may use.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Chosen {
+pub(crate) struct FlowArgs {
     /// The agent that answers every role of this run; `ftl agents` lists them
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
@@ -123,7 +123,7 @@ pub(crate) struct Chosen {
     pub(crate) max_tokens: Option<u64>,
 }
 
-impl Chosen {
+impl FlowArgs {
     /// Whom the person has chosen.
     pub(crate) fn choice(&self) -> Choice {
         Choice { agent: self.agent.clone(), model: self.model.clone() }

@@ -5,24 +5,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ftl_agents::bench::SUBMIT;
 use ftl_agents::contract::{
-    Answer, Backend, Counted, Desk, Enforced, Limits, Order, Part, PartKind, Said, TURNS, Verdict, converse,
+    AgentAnswer, Backend, Counted, Enforced, PartKind, PromptPart, Said, SessionHost, SessionLimits,
+    SessionOrder, TURNS, Verdict, converse,
 };
 use ftl_agents::schema::Schema;
 use ftl_agents::scripted::write::script_of;
+use ftl_agents::toolset::SUBMIT;
 use ftl_command::session::session_failure;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, records, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, records, session};
 use ftl_core::amount::Unit;
-use ftl_core::desk::{Allowance, Call, Ruling, rule};
 use ftl_core::run::Usage;
+use ftl_core::tool_policy::{Ruling, ToolAllowance, ToolCall, rule};
 use ftl_core::value::Name;
-use ftl_engine::hands::record;
+use ftl_engine::executors::record;
 use ftl_engine::session::find;
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_process::{Guard, Supervisor};
 use ftl_settings::roster::UNBOUND;
-use ftl_settings::roster::{Agent, Hall, Pricing, Roster};
+use ftl_settings::roster::{AgentSettings, Hall, Pricing, Roster};
 use ftl_store::Store;
 use ftl_view::paint::{self, joined, paint, safe};
 use serde_json::{Value as Json, json};
@@ -35,7 +36,7 @@ const PROBE: &str =
     "This is a test of the connection. Call `submit` with {\"ok\": true} at once, and do nothing else.";
 
 /// Shows every agent, probes one, or makes a script of a run.
-pub(crate) fn run(cli: &GlobalArgs, asked: &cli::Agents, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &cli::Agents, out: &Out) -> Result<ExitStatus, CommandError> {
     match &asked.what {
         None => show(cli, out),
         Some(cli::AgentsVerb::Probe { name }) => probe(cli, name, out),
@@ -43,9 +44,9 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &cli::Agents, out: &Out) -> Result<Ex
     }
 }
 
-fn roster(cli: &GlobalArgs) -> Result<Roster, Failure> {
+fn roster(cli: &GlobalArgs) -> Result<Roster, CommandError> {
     let config = session::config(&session::place(cli)?)?;
-    config.roster().map_err(|error| Failure::new(error.to_string(), error.hint))
+    config.roster().map_err(|error| CommandError::new(error.to_string(), error.hint))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -67,7 +68,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(agent: &Agent, roster: &Roster, hall: &Hall<'_>) -> Row {
+    fn of(agent: &AgentSettings, roster: &Roster, hall: &Hall<'_>) -> Row {
         let roles = roster.roles().filter(|(_, bound)| bound.agent == agent.name);
         let (usable, what) = match hall.backend(agent) {
             Ok(backend) => {
@@ -169,7 +170,7 @@ fn table(enforced: &Enforced, accept: &[&str]) -> String {
     text
 }
 
-fn show(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+fn show(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let roster = roster(cli)?;
     let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
     let rows: Vec<Row> = roster.agents().map(|agent| Row::of(agent, &roster, &hall)).collect();
@@ -179,39 +180,39 @@ fn show(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
             .map(|(role, bound)| (role.to_owned(), json!({ "agent": bound.agent, "model": bound.model })))
             .collect();
         out.json(&json!({ "agents": rows.iter().map(Row::json).collect::<Vec<_>>(), "roles": roles }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     if rows.is_empty() {
         out.text(&format!("no agent is configured: {UNBOUND}\n"))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let texts: Vec<String> = rows.iter().map(Row::text).collect();
     out.text(&texts.join("\n"))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn agent<'a>(roster: &'a Roster, name: &str) -> Result<&'a Agent, Failure> {
+fn agent<'a>(roster: &'a Roster, name: &str) -> Result<&'a AgentSettings, CommandError> {
     roster.agent(name).ok_or_else(|| {
         let names: Vec<&str> = roster.agents().map(|one| one.name.as_str()).collect();
         let hint = match names.is_empty() {
             true => UNBOUND.to_owned(),
             false => format!("there is {}", names.join(", ")),
         };
-        Failure::new(format!("there is no agent `{name}`"), hint)
+        CommandError::new(format!("there is no agent `{name}`"), hint)
     })
 }
 
 /// A desk that lets an agent submit and nothing else, and adds up what it used.
 struct Bell {
-    allowance: Allowance,
+    allowance: ToolAllowance,
     used: Mutex<Usage>,
     cancelled: AtomicBool,
     /// Whether its sessions can be taken up again.
     resumes: AtomicBool,
 }
 
-impl Desk for Bell {
-    fn rule(&self, call: &Call) -> Verdict {
+impl SessionHost for Bell {
+    fn rule(&self, call: &ToolCall) -> Verdict {
         match rule(&self.allowance, 0, call) {
             Ruling::Allow => Verdict::Allow,
             Ruling::Deny(why) | Ruling::Ask(why) => Verdict::Deny(why),
@@ -228,7 +229,7 @@ impl Desk for Bell {
 
     fn say(&self, _: Said<'_>) {}
 
-    fn opened(&self, _: &str) {
+    fn on_session_opened(&self, _: &str) {
         self.resumes.store(true, Ordering::Relaxed);
     }
 
@@ -237,13 +238,13 @@ impl Desk for Bell {
     }
 }
 
-fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<Exit, Failure> {
+fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let roster = roster(cli)?;
     let agent = agent(&roster, name)?;
     let cannot = |why: &str| {
-        Failure::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
+        CommandError::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
     };
     let room = Room::make(cli).map_err(|error| cannot(&error))?;
     let hall = Hall::new(&roster, &variable, room.folder.path());
@@ -252,8 +253,8 @@ fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<Exit, Failure> {
     let (ended, used, resumes) = room.ask(&*backend).map_err(|why| cannot(&why))?;
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (fine, why) = match &ended.outcome {
-        Ok(Answer::Done(_)) => (true, None),
-        Ok(Answer::Asked(question)) => (false, Some(format!("it asks: {question}"))),
+        Ok(AgentAnswer::Done(_)) => (true, None),
+        Ok(AgentAnswer::Asked(question)) => (false, Some(format!("it asks: {question}"))),
         Err(trouble) => (false, Some(trouble.to_string())),
     };
     let unknown: Vec<&str> = ended.unknown.iter().map(|meter| &**meter).collect();
@@ -277,14 +278,14 @@ fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<Exit, Failure> {
         };
         out.text(&text)?;
     }
-    Ok(if fine { Exit::Done } else { Exit::Error })
+    Ok(if fine { ExitStatus::Done } else { ExitStatus::Error })
 }
 
 /// A folder in which an agent is probed, and what its program needs.
 struct Room {
     folder: Scratch,
     supervisor: Arc<Supervisor>,
-    limits: ftl_process::Limits,
+    limits: ftl_process::ProcessLimits,
 }
 
 impl Room {
@@ -299,13 +300,16 @@ impl Room {
         Ok(Room { folder, supervisor, limits: config.agent_limits() })
     }
 
-    fn ask(&self, backend: &dyn Backend) -> Result<(ftl_agents::contract::Ended, Usage, bool), String> {
+    fn ask(
+        &self,
+        backend: &dyn Backend,
+    ) -> Result<(ftl_agents::contract::ConversationEnd, Usage, bool), String> {
         ftl_process::own_orphans().map_err(|error| error.to_string())?;
         let tools: BTreeSet<Name> = [Name::from(SUBMIT)].into();
-        let allowance = Allowance { tools, ..Allowance::default() };
+        let allowance = ToolAllowance { tools, ..ToolAllowance::default() };
         let shape =
             json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } });
-        let launcher = ftl_engine::hands::programs::Programs::new(
+        let launcher = ftl_engine::executors::programs::ProgramStarter::new(
             self.supervisor.clone(),
             self.limits,
             String::from("probe"),
@@ -317,7 +321,7 @@ impl Room {
             program,
             args: vec![String::from("mcp")],
         };
-        let order = Order {
+        let order = SessionOrder {
             folder: self.folder.path().join("work"),
             role: String::from("probe"),
             form: None,
@@ -325,7 +329,7 @@ impl Room {
             system: String::from("You are asked whether you can be reached."),
             allowance: allowance.clone(),
             answer: Schema::new(shape)?,
-            limits: Limits { requests: 3, ..Limits::default() },
+            limits: SessionLimits { requests: 3, ..SessionLimits::default() },
             shell: None,
             launcher: Some(Arc::new(launcher)),
             lobby: Some(lobby),
@@ -333,26 +337,32 @@ impl Room {
         };
         let (used, cancelled, resumes) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
         let bell = Arc::new(Bell { allowance, used, cancelled, resumes });
-        let desk: Arc<dyn Desk> = bell.clone();
-        let ended = converse(backend, order, &[Part::new(PartKind::Task, PROBE)], &desk);
+        let desk: Arc<dyn SessionHost> = bell.clone();
+        let ended = converse(backend, order, &[PromptPart::new(PartKind::Task, PROBE)], &desk);
         let used = bell.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok((ended, used, bell.resumes.load(Ordering::Relaxed)))
     }
 }
 
 /// Makes a script of the conversations of a run.
-fn record(cli: &GlobalArgs, id: &str, file: Option<&std::path::Path>, out: &Out) -> Result<Exit, Failure> {
+fn record(
+    cli: &GlobalArgs,
+    id: &str,
+    file: Option<&std::path::Path>,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let paper = records::existing(cli)?;
-    let none = || Failure::new(format!("there is no run `{id}`"), "`ftl status` lists the runs");
+    let none = || CommandError::new(format!("there is no run `{id}`"), "`ftl status` lists the runs");
     let paper = paper.ok_or_else(none)?;
     let store: Arc<dyn Store> = paper.store().clone();
     let run = find(&*store, id).map_err(|error| session_failure(&error))?.row.run;
-    let damaged =
-        |why: String| Failure::new(format!("run {run} cannot be recorded: {why}"), "run `ftl doctor --deep`");
+    let damaged = |why: String| {
+        CommandError::new(format!("run {run} cannot be recorded: {why}"), "run `ftl doctor --deep`")
+    };
     let talks = record::talks(&paper, &run).map_err(damaged)?;
     if talks.is_empty() {
         let message = format!("no agent was asked in run {run}");
-        return Err(Failure::new(message, "a run with agents, of any kind, can be recorded"));
+        return Err(CommandError::new(message, "a run with agents, of any kind, can be recorded"));
     }
     let sessions = talks.iter().map(|(_, talk)| record::recorded(&paper, talk));
     let sessions: Vec<_> = sessions.collect::<Result<_, _>>().map_err(damaged)?;
@@ -360,7 +370,10 @@ fn record(cli: &GlobalArgs, id: &str, file: Option<&std::path::Path>, out: &Out)
     match file {
         Some(file) => {
             write::replace(file, &text).map_err(|error| {
-                Failure::new(format!("{} cannot be written: {error}", file.display()), "name another file")
+                CommandError::new(
+                    format!("{} cannot be written: {error}", file.display()),
+                    "name another file",
+                )
             })?;
             if out.is_json() {
                 out.json(&json!({ "run": run.to_string(), "script": file, "sessions": sessions.len() }))?;
@@ -376,5 +389,5 @@ fn record(cli: &GlobalArgs, id: &str, file: Option<&std::path::Path>, out: &Out)
         None if out.is_json() => out.json(&json!({ "run": run.to_string(), "script": text }))?,
         None => out.bytes(&text)?,
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

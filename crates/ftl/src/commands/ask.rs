@@ -4,10 +4,10 @@
 //! how to answer it. While a person thinks the run is not held: the first answer from elsewhere is taken.
 
 use ftl_command::session::session_failure;
-use ftl_command::{Failure, GlobalArgs, Out, session};
-use ftl_core::run::{Action, Event, Input, Standing, Wanted};
+use ftl_command::{CommandError, GlobalArgs, Out, session};
+use ftl_core::run::{Action, ActionTarget, Event, Input, Standing};
 use ftl_core::value::Value;
-use ftl_engine::drive::{Rest, Stop};
+use ftl_engine::drive::{DriveEnd, StopSignal};
 use ftl_engine::driver::{Driver, Todo};
 use ftl_folder::id::RunId;
 use ftl_store::order::Order;
@@ -16,7 +16,7 @@ use ftl_view::summary::RunStanding;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
-use super::run::Wheel;
+use super::run::ForegroundRun;
 use crate::known;
 
 /// How long an answer may be that is typed at the terminal.
@@ -35,12 +35,17 @@ pub(super) enum Typed {
     Stopped,
 }
 
-impl Wheel<'_> {
+impl ForegroundRun<'_> {
     /// Asks the person at the terminal for as long as the run rests on a question.
-    pub(crate) fn with_person(&self, cli: &GlobalArgs, run: &RunId, rest: Rest) -> Result<Rest, Failure> {
+    pub(crate) fn with_person(
+        &self,
+        cli: &GlobalArgs,
+        run: &RunId,
+        rest: DriveEnd,
+    ) -> Result<DriveEnd, CommandError> {
         let mut rest = rest;
         loop {
-            let Rest::Rests(summary) = &rest else { return Ok(rest) };
+            let DriveEnd::Rests(summary) = &rest else { return Ok(rest) };
             if summary.standing != RunStanding::Known(Standing::Waiting) || !is_asked(self.out) {
                 return Ok(rest);
             }
@@ -49,10 +54,10 @@ impl Wheel<'_> {
             let value = match ask(&question, self.stop, self.out)? {
                 Typed::Line(text) => Value::text(text),
                 Typed::End => return Ok(rest),
-                Typed::Stopped => return Ok(Rest::Stopped(summary.clone())),
+                Typed::Stopped => return Ok(DriveEnd::Stopped(summary.clone())),
             };
             let order = Order::Answer { instance: question.instance, action: Some(question.id), value, by };
-            rest = self.told(run, &order)?;
+            rest = self.send_order(run, &order)?;
         }
     }
 
@@ -62,21 +67,21 @@ impl Wheel<'_> {
         cli: &GlobalArgs,
         driver: Driver,
         todo: Todo,
-    ) -> Result<Rest, Failure> {
+    ) -> Result<DriveEnd, CommandError> {
         let run = driver.id().clone();
         let rest = self.drive(driver, todo)?;
         self.with_person(cli, &run, rest)
     }
 
     /// The first question of a run, with the words in which it is asked: a journal keeps only their digest.
-    fn question(&self, run: &RunId) -> Result<Option<Action>, Failure> {
+    fn question(&self, run: &RunId) -> Result<Option<Action>, CommandError> {
         let machine = self.session.look(run).map_err(|error| session_failure(&error))?;
         let again = machine.decide(&Input { at: 0, event: Event::Recover });
-        Ok(again.start.into_iter().find(|action| action.wanted == Wanted::Question))
+        Ok(again.start.into_iter().find(|action| action.wanted == ActionTarget::Question))
     }
 
     /// Has an order carried out and drives the run on. What is refused is told, and the run rests as before.
-    fn told(&self, run: &RunId, order: &Order) -> Result<Rest, Failure> {
+    fn send_order(&self, run: &RunId, order: &Order) -> Result<DriveEnd, CommandError> {
         let number = self.session.send(run, order).map_err(|error| session_failure(&error))?;
         let mut replied = || self.session.reply(number).map_or(true, |reply| reply.is_some());
         let rest = self.take_over(run, "waiting for it to take the answer", &mut replied)?;
@@ -89,12 +94,12 @@ impl Wheel<'_> {
         }
         let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
         let summary = row.as_ref().map(known::summary).unwrap_or_default();
-        Ok(if self.stop.said() > 0 { Rest::Stopped(summary) } else { Rest::Rests(summary) })
+        Ok(if self.stop.times_said() > 0 { DriveEnd::Stopped(summary) } else { DriveEnd::Rests(summary) })
     }
 }
 
 /// Puts a question until it is answered as it can be answered.
-pub(super) fn ask(question: &Action, stop: &Stop, out: &Out) -> Result<Typed, Failure> {
+pub(super) fn ask(question: &Action, stop: &StopSignal, out: &Out) -> Result<Typed, CommandError> {
     let choices: Vec<&str> = question
         .params
         .get("choices")
@@ -113,7 +118,7 @@ pub(super) fn ask(question: &Action, stop: &Stop, out: &Out) -> Result<Typed, Fa
                 return Ok(ended);
             }
         };
-        match chosen(&line, &choices) {
+        match parse_choice(&line, &choices) {
             Ok(answer) => return Ok(Typed::Line(answer)),
             Err(hint) => out.text(&format!("{} {hint}\n", paint(paint::HINT, "hint:")))?,
         }
@@ -140,7 +145,7 @@ fn words(value: &Value) -> String {
 }
 
 /// What a line answers: one of the choices, by its word or its number, or any words where there are none.
-fn chosen(line: &str, choices: &[&str]) -> Result<String, String> {
+fn parse_choice(line: &str, choices: &[&str]) -> Result<String, String> {
     let line = line.trim();
     if line.is_empty() {
         return Err(String::from("type an answer; Ctrl-D leaves the question open"));
@@ -154,11 +159,11 @@ fn chosen(line: &str, choices: &[&str]) -> Result<String, String> {
 }
 
 /// A line from standard input, as the terminal hands it over; a signal ends the waiting.
-fn line(stop: &Stop) -> Typed {
+fn line(stop: &StopSignal) -> Typed {
     let stdin = std::io::stdin();
     let mut bytes = Vec::new();
     loop {
-        if stop.said() > 0 {
+        if stop.times_said() > 0 {
             return Typed::Stopped;
         }
         let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
@@ -197,7 +202,7 @@ mod tests {
             ("", &landing, Err("type an answer")),
         ];
         for (line, choices, wanted) in cases {
-            match (chosen(line, choices), wanted) {
+            match (parse_choice(line, choices), wanted) {
                 (Ok(found), Ok(wanted)) => assert_eq!(found, wanted),
                 (Err(found), Err(wanted)) => assert!(found.contains(wanted), "{found}"),
                 (found, wanted) => panic!("{line}: {found:?}, not {wanted:?}"),

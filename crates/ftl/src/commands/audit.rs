@@ -1,16 +1,16 @@
 //! `ftl audit verify`: whether the store and its journals are what was written.
 
 use ftl_command::session::{session_failure, store_failure};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 use ftl_engine::session::find;
 use ftl_store::audit::{ChainReport, verify_chain};
-use ftl_store::sqlite::{Event, Recorded, SqliteStore, StoreReport};
+use ftl_store::sqlite::{RecordedEvent, SqliteStore, StoreEvent, StoreReport};
 use ftl_store::{RunRow, Store};
 use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
 /// Looks at the chain of one run, or at the store as a whole and all of them.
-pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let opened = SqliteStore::open_existing(&place.store()).map_err(|error| store_failure(&error))?;
     let Some(store) = opened else {
@@ -30,7 +30,11 @@ pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit,
     tell(&whole, &verified(&store, rows)?, out)
 }
 
-fn tell(whole: &StoreReport, reports: &[(RunRow, ChainReport)], out: &Out) -> Result<Exit, Failure> {
+fn tell(
+    whole: &StoreReport,
+    reports: &[(RunRow, ChainReport)],
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let broken = reports.iter().filter(|(_, report)| report.broken.is_some()).count();
     let is_sound = broken == 0 && whole.problems.is_empty();
     if out.is_json() {
@@ -46,10 +50,10 @@ fn tell(whole: &StoreReport, reports: &[(RunRow, ChainReport)], out: &Out) -> Re
     } else {
         out.text(&format!("{}{}", store_text(whole), text(reports, broken, is_sound)))?;
     }
-    Ok(if is_sound { Exit::Done } else { Exit::Malformed })
+    Ok(if is_sound { ExitStatus::Done } else { ExitStatus::Malformed })
 }
 
-fn event_json(recorded: &Recorded) -> Json {
+fn event_json(recorded: &RecordedEvent) -> Json {
     json!({ "at": recorded.at, "what": recorded.event })
 }
 
@@ -67,20 +71,20 @@ fn store_text(whole: &StoreReport) -> String {
     text
 }
 
-fn event_text(event: &Event) -> String {
+fn event_text(event: &StoreEvent) -> String {
     match event {
-        Event::Sealed { format } => {
+        StoreEvent::Sealed { format } => {
             format!("the store had format {format}; its sums were first computed then")
         }
-        Event::HeadsRenewed { why } => format!("the heads were made anew: {why}"),
-        Event::LossAccepted(loss) => {
+        StoreEvent::HeadsRenewed { why } => format!("the heads were made anew: {why}"),
+        StoreEvent::LossAccepted(loss) => {
             let missing = loss.missing.join("; ");
             format!("{} accepted a loss ({}): {missing}; copies in {}", loss.by, loss.reason, loss.copies)
         }
     }
 }
 
-fn verified(store: &dyn Store, rows: Vec<RunRow>) -> Result<Vec<(RunRow, ChainReport)>, Failure> {
+fn verified(store: &dyn Store, rows: Vec<RunRow>) -> Result<Vec<(RunRow, ChainReport)>, CommandError> {
     let mut reports = Vec::new();
     for row in rows {
         let report = verify_chain(store, &row.run).map_err(|error| store_failure(&error))?;

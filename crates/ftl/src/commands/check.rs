@@ -1,23 +1,25 @@
 //! `ftl check`: what is proven about protocols, and what is wrong with them.
 
-use ftl_command::shelf::{Found, Shelf, Unreadable, is_built_in};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out};
+use ftl_command::protocol_loader::{LoadedTarget, Shelf, Unreadable, is_built_in};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out};
 use ftl_core::value::Name;
 use ftl_language::check::VERDICTS;
 use ftl_language::library::Protocol;
 use ftl_language::problem::Problem;
-use ftl_language::source::Origin;
+use ftl_language::source::DocumentOrigin;
 use ftl_view::paint::{self, paint, safe};
 
+use crate::checker_report::{
+    self, CheckFacts, GateFact, HoldFact, LoopFact, PersonFact, ProblemFact, ProtocolFacts,
+};
 use crate::cli::Check;
-use crate::facts::{self, CheckFacts, GateFact, HoldFact, LoopFact, PersonFact, ProblemFact, ProtocolFacts};
 use crate::problems;
 
 /// How wide the words at the left are.
 const LABEL: usize = 12;
 
 /// Checks what was asked for, and says so.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<ExitStatus, CommandError> {
     let (shelf, found) = Shelf::with(cli, &asked.what)?;
     let subject = if asked.what.is_empty() { Subject::all(&shelf) } else { Subject::of(&shelf, found) };
     for unreadable in subject.passed_over(&shelf) {
@@ -28,7 +30,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<Exit, Fa
     } else {
         subject.say(asked.quiet, out)?;
     }
-    Ok(if subject.is_sound() { Exit::Done } else { Exit::Error })
+    Ok(if subject.is_sound() { ExitStatus::Done } else { ExitStatus::Error })
 }
 
 /// What a check is about.
@@ -51,18 +53,18 @@ impl<'a> Subject<'a> {
     }
 
     /// Each thing once, in the order in which it was asked for.
-    fn of(shelf: &'a Shelf, found: Vec<Found>) -> Subject<'a> {
+    fn of(shelf: &'a Shelf, found: Vec<LoadedTarget>) -> Subject<'a> {
         let mut subject =
             Subject { shelf, protocols: Vec::new(), strays: Vec::new(), unreadable: Vec::new() };
         for one in found {
             match one {
-                Found::Protocol(name) => subject.add(&name),
-                Found::Stray(file) => {
+                LoadedTarget::Protocol(name) => subject.add(&name),
+                LoadedTarget::Stray(file) => {
                     let strays = shelf.library.strays().iter().filter(|(stray, _)| *stray == file);
                     let new = strays.filter(|one| !subject.strays.contains(one)).collect::<Vec<_>>();
                     subject.strays.extend(new);
                 }
-                Found::Unreadable(unreadable) => subject.unreadable.push(unreadable),
+                LoadedTarget::Unreadable(unreadable) => subject.unreadable.push(unreadable),
             }
         }
         subject
@@ -95,19 +97,19 @@ impl<'a> Subject<'a> {
         self.count().0 == 0
     }
 
-    fn say_json(&self, out: &Out) -> Result<(), Failure> {
+    fn say_json(&self, out: &Out) -> Result<(), CommandError> {
         let library = &self.shelf.library;
         let protocols: Vec<_> = self.protocols.iter().map(|one| ProtocolFacts::of(library, one)).collect();
         let mut loose: Vec<ProblemFact> = self
             .strays
             .iter()
-            .flat_map(|(_, problems)| facts::problems(library.sources(), problems))
+            .flat_map(|(_, problems)| checker_report::problems(library.sources(), problems))
             .collect();
         loose.extend(self.unreadable.iter().map(ProblemFact::unreadable));
         out.json(&CheckFacts { ok: self.is_sound(), protocols, problems: loose })
     }
 
-    fn say(&self, quiet: bool, out: &Out) -> Result<(), Failure> {
+    fn say(&self, quiet: bool, out: &Out) -> Result<(), CommandError> {
         let library = &self.shelf.library;
         let width = out::width();
         let mut text = String::new();
@@ -159,7 +161,7 @@ fn report(facts: &ProtocolFacts, width: usize) -> String {
     row("gates", &gates(facts));
     row("success", &success(facts));
     row("verdicts", &verdicts(facts));
-    for (at, (why, places)) in held(facts).into_iter().enumerate() {
+    for (at, (why, places)) in hold_reasons(facts).into_iter().enumerate() {
         row(if at == 0 { "can hold" } else { "" }, &format!("if {why}: {}", places.join(paint::DOT)));
     }
     for (at, (what, places)) in people(facts).into_iter().enumerate() {
@@ -173,11 +175,11 @@ fn head(facts: &ProtocolFacts) -> String {
     let (states, edges) =
         (paint::count(facts.states.len(), "state"), paint::count(facts.edges.len(), "edge"));
     let origin = match facts.origin {
-        Origin::BuiltIn => "built-in".to_owned(),
-        Origin::User | Origin::File if is_built_in(&facts.name) => {
+        DocumentOrigin::BuiltIn => "built-in".to_owned(),
+        DocumentOrigin::User | DocumentOrigin::File if is_built_in(&facts.name) => {
             format!("{}, replaces the built-in one", safe(&facts.path))
         }
-        Origin::User | Origin::File => safe(&facts.path),
+        DocumentOrigin::User | DocumentOrigin::File => safe(&facts.path),
     };
     let (style, mark, word) = match facts.ok {
         true => (paint::GOOD, "✓", "sound"),
@@ -251,7 +253,7 @@ type Said = (String, Vec<String>);
 
 /// Where an instance can be held, by the reason: `VERIFY:12,14`. Where a person is waited for is
 /// said with what the person is asked.
-fn held(facts: &ProtocolFacts) -> Vec<Said> {
+fn hold_reasons(facts: &ProtocolFacts) -> Vec<Said> {
     let mut states: Vec<(&str, String, Vec<usize>)> = Vec::new();
     for hold in facts.holds.iter().filter(|hold| !waits(facts, hold)) {
         let place = place(&hold.state, &hold.path, &facts.path);

@@ -2,10 +2,10 @@
 //!
 //! What is taken away can be brought back for seven days. Nothing of a run that goes on is ever listed.
 
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
+use ftl_git::{Cleaning, GitError, Leftovers, Removable, Repo, UNDO_SECONDS};
 use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 20;
 const DAY: u64 = 24 * 3600;
 
 /// Lists, takes away, or brings back.
-pub(crate) fn clean(cli: &GlobalArgs, asked: &Clean, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn clean(cli: &GlobalArgs, asked: &Clean, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let store = session::store_of_runs(&place)?;
@@ -38,10 +38,10 @@ pub(crate) fn clean(cli: &GlobalArgs, asked: &Clean, out: &Out) -> Result<Exit, 
     } else {
         out.text(&text(&found, asked.yes))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn undo(repo: &Repo, out: &Out) -> Result<Exit, Failure> {
+fn undo(repo: &Repo, out: &Out) -> Result<ExitStatus, CommandError> {
     let back = repo.undo_clean().map_err(|error| git_failure(&error))?;
     if out.is_json() {
         out.json(&json!({ "back": back }))?;
@@ -51,11 +51,11 @@ fn undo(repo: &Repo, out: &Out) -> Result<Exit, Failure> {
         let named: String = back.iter().map(|name| format!("  {}\n", safe(name))).collect();
         out.text(&format!("{} back:\n{named}", paint::count(back.len(), "ref")))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn document(found: &Leftovers, done: bool) -> Json {
-    let list = |all: &[Leftover]| -> Vec<Json> {
+    let list = |all: &[Removable]| -> Vec<Json> {
         all.iter().map(|one| json!({ "name": one.name, "why": one.why })).collect()
     };
     json!({
@@ -114,7 +114,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn git_failure(error: &GitError) -> Failure {
+fn git_failure(error: &GitError) -> CommandError {
     let hint = error.hint.clone().unwrap_or_else(|| String::from("`ftl doctor` looks at the state"));
-    Failure::new(error.message.clone(), hint)
+    CommandError::new(error.message.clone(), hint)
 }

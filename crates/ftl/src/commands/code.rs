@@ -6,17 +6,17 @@
 use std::path::Path;
 
 use ftl_command::input::text_of;
+use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::session_failure;
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_core::catalogue::build::Delivery;
-use ftl_core::run::{Action, ActionId, End, ROOT, Wanted};
+use ftl_core::run::{Action, ActionId, ActionTarget, End, ROOT};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::drive::Rest;
+use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::Opening;
+use ftl_engine::executors::stories::MAX_DOCUMENT_BYTES;
+use ftl_engine::executors::worktrees::Route;
 use ftl_engine::forge::Reached;
-use ftl_engine::hands::site::Route;
-use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
 use ftl_engine::session::{RunOptions, Session};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
@@ -28,9 +28,9 @@ use serde_json::json;
 
 use super::ask::{Typed, ask};
 use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
-use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text, summary_of};
+use super::run::{ForegroundRun, Left, can_be_opened, document, exit_of, left_text, summary_of};
+use crate::agent_follower;
 use crate::cli::{Code, FlowOptions};
-use crate::talk;
 
 /// The protocol of a story.
 const CODER: &str = "coder";
@@ -39,15 +39,15 @@ const CODER: &str = "coder";
 const MAX_NAME_LETTERS: usize = 120;
 
 /// `ftl code`.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Code, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Code, out: &Out) -> Result<ExitStatus, CommandError> {
     match (&asked.from, &asked.story) {
         (Some(file), _) => stories(cli, asked, file, out),
         (None, Some(_)) if asked.coders.is_some() || asked.dry_run => {
             let message = "--coders and --dry-run are for the stories of a document";
-            Err(Failure::usage(message, "name one with --from, or leave them out"))
+            Err(CommandError::usage(message, "name one with --from, or leave them out"))
         }
         (None, Some(text)) => story(cli, asked, text, out),
-        (None, None) => Err(Failure::usage(
+        (None, None) => Err(CommandError::usage(
             "no story is named",
             "say it: ftl code \"<story>\", or name a document: ftl code --from spec.md",
         )),
@@ -55,16 +55,16 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Code, out: &Out) -> Result<Exit, Fai
 }
 
 /// Stories out of a document.
-fn stories(cli: &GlobalArgs, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Failure> {
+fn stories(cli: &GlobalArgs, asked: &Code, file: &Path, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = text_of(file)?;
     if text.trim().is_empty() {
         let message = format!("`{}` is empty", file.display());
-        return Err(Failure::usage(message, "write down what is wanted"));
+        return Err(CommandError::usage(message, "write down what is wanted"));
     }
     if text.len() > MAX_DOCUMENT_BYTES {
         let message =
             format!("`{}` has {} bytes; {MAX_DOCUMENT_BYTES} is the most", file.display(), text.len());
-        return Err(Failure::usage(message, "split it, and run one part after the other"));
+        return Err(CommandError::usage(message, "split it, and run one part after the other"));
     }
     let options = FlowOptions {
         jobs: asked.coders,
@@ -87,7 +87,7 @@ fn name_of(file: &Path, text: &str) -> String {
 }
 
 /// `ftl code "<story>"`.
-fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure> {
+fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let text = objective(text)?;
@@ -96,7 +96,7 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, 
     let inputs = [(Name::from("story"), Value::text(text))].into();
     let library = can_be_opened(Shelf::load(cli)?, CODER, &inputs)?;
     let session = session::open_with(cli, library)?;
-    talk::follow(&session, asked.work.talk);
+    agent_follower::follow(&session, asked.work.talk);
     let landing = route(asked.land.unwrap_or(session.config().settings().landing.how));
     if landing == Some(Route::PullRequest) {
         needs_forge(&session)?;
@@ -114,7 +114,7 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, 
         out.progress(&format!("run {} of {CODER}: {}\n", paint(paint::STRONG, &id), one_line(text)))?;
     }
     tell_own_reviewer(&session, &choice, out);
-    let wheel = Wheel::new(&session, &stop, out);
+    let wheel = ForegroundRun::new(&session, &stop, out);
     let rest = wheel.drive_with_person(cli, driver, todo)?;
     end(&wheel, &id, &Left::Rest(rest), landing)
 }
@@ -133,19 +133,23 @@ pub(super) fn tell_own_reviewer(session: &Session, choice: &Choice, out: &Out) {
 }
 
 /// Whether a run is a story, as `ftl code` opens one.
-pub(super) fn is_story(session: &Session, run: &RunId) -> Result<bool, Failure> {
+pub(super) fn is_story(session: &Session, run: &RunId) -> Result<bool, CommandError> {
     session.is_story(run).map_err(|error| session_failure(&error))
 }
 
 /// What became of a story that was driven on, told as `ftl code` tells it: the person is asked how it is to land
 /// if they were to be asked then.
-pub(super) fn resumed(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Exit, Failure> {
+pub(super) fn resumed(
+    wheel: &ForegroundRun<'_>,
+    run: &RunId,
+    left: &Left,
+) -> Result<ExitStatus, CommandError> {
     let landing = wheel.session.landing(run).map_err(|error| session_failure(&error))?;
     end(wheel, run, left, landing)
 }
 
 /// The same for a story among several runs, of which the rest is told already.
-pub(super) fn resumed_among(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<(), Failure> {
+pub(super) fn resumed_among(wheel: &ForegroundRun<'_>, run: &RunId, left: &Left) -> Result<(), CommandError> {
     let landing = wheel.session.landing(run).map_err(|error| session_failure(&error))?;
     if landing.is_some() || !has_landed(left, &values(wheel.session, run)?) {
         return Ok(());
@@ -158,7 +162,7 @@ pub(super) fn resumed_among(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Resu
 }
 
 fn is_complete(left: &Left) -> bool {
-    matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing.end() == Some(End::Complete))
+    matches!(left, Left::Rest(DriveEnd::Rests(summary)) if summary.standing.end() == Some(End::Complete))
 }
 
 /// Whether a story has come to its end with a commit.
@@ -167,10 +171,10 @@ fn has_landed(left: &Left, values: &Fields) -> bool {
 }
 
 /// A forge must be set up: what is missing is said now, and not when the work is done.
-pub(super) fn needs_forge(session: &Session) -> Result<(), Failure> {
+pub(super) fn needs_forge(session: &Session) -> Result<(), CommandError> {
     Reached::of(session.config(), &|name| std::env::var(name).ok())
         .map(|_| ())
-        .map_err(|error| Failure::new(error.to_string(), "docs/coding.md tells how a forge is set up"))
+        .map_err(|error| CommandError::new(error.to_string(), "docs/coding.md tells how a forge is set up"))
 }
 
 /// How the work gets where it is wanted; nothing where the person is to be asked.
@@ -185,7 +189,12 @@ fn route(how: LandingHow) -> Option<Route> {
 }
 
 /// What became of a story, and where its work is.
-fn end(wheel: &Wheel<'_>, run: &RunId, left: &Left, landing: Option<Route>) -> Result<Exit, Failure> {
+fn end(
+    wheel: &ForegroundRun<'_>,
+    run: &RunId,
+    left: &Left,
+    landing: Option<Route>,
+) -> Result<ExitStatus, CommandError> {
     let out = wheel.out;
     let values = values(wheel.session, run)?;
     let text = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
@@ -222,21 +231,21 @@ fn end(wheel: &Wheel<'_>, run: &RunId, left: &Left, landing: Option<Route>) -> R
 }
 
 /// What a run ended with.
-fn values(session: &Session, run: &RunId) -> Result<Fields, Failure> {
+fn values(session: &Session, run: &RunId) -> Result<Fields, CommandError> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let end = machine.instance(ROOT).and_then(|root| root.end.as_ref());
     Ok(end.map(|(_, values)| (**values).clone()).unwrap_or_default())
 }
 
 /// Asks the person at the terminal how the work is to land, and has it land so; what became of it.
-fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> {
+fn asked_how(wheel: &ForegroundRun<'_>, run: &RunId) -> Result<Option<String>, CommandError> {
     let choices = Delivery::WORDS.iter().map(|word| Value::text(*word));
     let question = format!("Land ftl/{} on your branch?", safe(run.as_str()));
     let params =
         [(Name::from("question"), Value::text(question)), (Name::from("choices"), Value::list(choices))];
     let id = ActionId { entry: 0, index: 0 };
     let question =
-        Action { instance: ROOT, id, wanted: Wanted::Question, params: params.into(), forbidden: None };
+        Action { instance: ROOT, id, wanted: ActionTarget::Question, params: params.into(), forbidden: None };
     let how = match ask(&question, wheel.stop, wheel.out)? {
         Typed::Line(word) => Delivery::parse(&word),
         Typed::End | Typed::Stopped => None,

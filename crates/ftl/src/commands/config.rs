@@ -1,7 +1,7 @@
 //! `ftl config`: every setting, its value, and where the value comes from.
 
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
+use ftl_command::protocol_loader::Shelf;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_settings::config::Shown;
 use ftl_settings::origin::Origin;
 use ftl_view::paint::{self, paint, safe};
@@ -11,15 +11,15 @@ use serde_json::{Value as Json, json};
 const MAX_VALUE: usize = 24;
 
 /// `ftl config`: every setting, its value and the file that said it.
-pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
-    let shown = session::config(&place)?.shown();
+    let shown = session::config(&place)?.list_all();
     session::check_policies(&place, &Shelf::load(cli)?.library)?;
     if out.is_json() {
         let row = |one: &Shown| json!({ "key": one.key, "value": one.value, "origin": one.origin.to_string(), "about": one.about });
         let rows: Vec<Json> = shown.iter().map(row).collect();
         out.json(&json!({ "settings": rows }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let width = |text: fn(&Shown) -> &str| shown.iter().map(|one| text(one).len()).max().unwrap_or(0);
     let (key, value) = (width(|one| &one.key), width(|one| &one.value).min(MAX_VALUE));
@@ -39,5 +39,5 @@ pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
         format!("{}\n", paint::fitted(&line, terminal))
     };
     out.text(&shown.iter().map(line).collect::<String>())?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

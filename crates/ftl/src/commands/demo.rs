@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use clap::Parser as _;
 use ftl_command::records::open;
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::id::RunId;
-use ftl_memory::Kind;
+use ftl_memory::StoredKind;
 use ftl_records::lessons::now;
 use ftl_view::paint::{self, paint, safe};
 
@@ -51,11 +51,11 @@ const SCRIPT: &str = include_str!("../../demo/script.toml");
 const LESSON: &str = include_str!("../../demo/lesson.json");
 
 /// Makes the repository and runs the campaign in it.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<ExitStatus, CommandError> {
     let folder = folder(asked.dir.as_deref())?;
     lay_out(&folder).map_err(|error| {
         let message = format!("the demo cannot be written to `{}`: {error}", folder.display());
-        Failure::new(message, "name another folder with --dir")
+        CommandError::new(message, "name another folder with --dir")
     })?;
     commit(&folder)?;
     let mut words: Vec<String> =
@@ -63,25 +63,26 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<Exit, Fai
     words.extend([String::from("--repo"), folder.display().to_string()]);
     words.extend(cli.json.then(|| String::from("--json")));
     words.extend(cli.by.iter().flat_map(|by| [String::from("--by"), by.clone()]));
-    let inner = Cli::try_parse_from(words)
-        .map_err(|error| Failure::new(format!("the demo cannot be begun: {error}"), "please report this"))?;
+    let inner = Cli::try_parse_from(words).map_err(|error| {
+        CommandError::new(format!("the demo cannot be begun: {error}"), "please report this")
+    })?;
     let lesson = Json::parse(LESSON)
-        .map_err(|error| Failure::new(format!("the demo's lesson is {error}"), "please report this"))?;
-    let learned = open(&inner.global)?.learn(|lessons| lessons.learn(Kind::Failure, lesson, &now()));
-    learned.map_err(|error| Failure::new(error.to_string(), "run `ftl doctor`"))?;
+        .map_err(|error| CommandError::new(format!("the demo's lesson is {error}"), "please report this"))?;
+    let learned = open(&inner.global)?.learn(|lessons| lessons.learn(StoredKind::Failure, lesson, &now()));
+    learned.map_err(|error| CommandError::new(error.to_string(), "run `ftl doctor`"))?;
     tell(out, &before(&folder))?;
-    let cli::Command::Campaign(group) = &inner.command else {
-        return Err(Failure::new("the demo cannot be begun", "please report this"));
+    let cli::Subcommands::Campaign(group) = &inner.command else {
+        return Err(CommandError::new("the demo cannot be begun", "please report this"));
     };
     let Some(Campaign::Run(flow)) = &group.verb else {
-        return Err(Failure::new("the demo cannot be begun", "please report this"));
+        return Err(CommandError::new("the demo cannot be begun", "please report this"));
     };
     let exit = flow::campaign(&inner.global, flow, out)?;
     tell(out, &after(&folder))?;
     Ok(exit)
 }
 
-fn tell(out: &Out, text: &str) -> Result<(), Failure> {
+fn tell(out: &Out, text: &str) -> Result<(), CommandError> {
     if out.is_json() {
         out.beside(text);
         return Ok(());
@@ -90,23 +91,23 @@ fn tell(out: &Out, text: &str) -> Result<(), Failure> {
 }
 
 /// The folder: an empty one that was named, or a new one beside other things that may go away.
-fn folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
+fn folder(named: Option<&Path>) -> Result<PathBuf, CommandError> {
     let folder = match named {
         Some(folder) => folder.to_owned(),
         None => {
-            let id =
-                RunId::random().map_err(|error| Failure::new(error.to_string(), "name one with --dir"))?;
+            let id = RunId::random()
+                .map_err(|error| CommandError::new(error.to_string(), "name one with --dir"))?;
             std::env::temp_dir().join(format!("ftl-demo-{id}"))
         }
     };
     let is_used = fs::read_dir(&folder).is_ok_and(|mut inside| inside.next().is_some());
     if is_used || folder.is_file() {
         let message = format!("`{}` is not empty", folder.display());
-        return Err(Failure::usage(message, "name a folder that is empty or not there"));
+        return Err(CommandError::usage(message, "name a folder that is empty or not there"));
     }
     let cannot = |error: std::io::Error| {
         let message = format!("`{}` cannot be made: {error}", folder.display());
-        Failure::new(message, "name another folder with --dir")
+        CommandError::new(message, "name another folder with --dir")
     };
     fs::create_dir_all(&folder).map_err(cannot)?;
     folder.canonicalize().map_err(cannot)
@@ -128,7 +129,7 @@ fn lay_out(folder: &Path) -> std::io::Result<()> {
 
 /// A first commit of the program, in nobody's name and under nobody's settings. What is ours stays out of it, as
 /// `ftl` itself keeps it out later.
-fn commit(folder: &Path) -> Result<(), Failure> {
+fn commit(folder: &Path) -> Result<(), CommandError> {
     let all = |steps: &[&[&str]]| steps.iter().try_for_each(|words| git(folder, words));
     all(&[
         &["init", "-q"],
@@ -142,14 +143,14 @@ fn commit(folder: &Path) -> Result<(), Failure> {
     all(&[&["add", "--", "."], &["commit", "-q", "-m", "A till that is not written yet"]])
 }
 
-fn no_git(why: &str) -> Failure {
-    Failure::new(
+fn no_git(why: &str) -> CommandError {
+    CommandError::new(
         format!("git did not make the demo's repository: {}", why.trim()),
         "install git, 2.38 or newer",
     )
 }
 
-fn git(folder: &Path, words: &[&str]) -> Result<(), Failure> {
+fn git(folder: &Path, words: &[&str]) -> Result<(), CommandError> {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1"), ("LC_ALL", "C")] {

@@ -7,24 +7,24 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_core::run::InstanceId;
-use ftl_git::{FileLines, Kept, Oid, Repo, WorktreeId};
+use ftl_git::{FileLines, KeptWork, Oid, Repo, WorktreeId};
 use ftl_view::paint::{self, count, paint, safe};
 use serde_json::{Value as Json, json};
 
 use super::salvage::{git_failure, repository};
 use crate::cli::Diff;
-use crate::target::{Part, Target};
+use crate::target::{RunPart, RunView};
 
 /// How wide the bar of a file is at most.
 const MAX_BAR: u64 = 30;
 
 /// `ftl diff`: what has landed, stands in a worktree, or is kept.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
-    let target = Target::find(cli, &store, &asked.id)?;
+    let target = RunView::find(cli, &store, &asked.id)?;
     let parts = match repository(&place)? {
         Some(repo) => Work { target: &target, repo: &repo }.parts(!asked.stat)?,
         None => Vec::new(),
@@ -33,11 +33,11 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<Exit, Fai
         let run = target.reader.run.as_str();
         let parts: Vec<Json> = parts.iter().map(Shown::json).collect();
         out.json(&json!({ "run": run, "parts": parts }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     if parts.is_empty() {
         out.beside(&format!("nothing of {} has landed, and nothing is kept\n", safe(&asked.id)));
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     if asked.stat {
         let text: String = parts.iter().map(Shown::stat).collect();
@@ -50,12 +50,12 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<Exit, Fai
         let text: String = parts.iter().map(Shown::text).collect();
         page(&text, out)?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Where work is looked for.
 struct Work<'a> {
-    target: &'a Target,
+    target: &'a RunView,
     repo: &'a Repo,
 }
 
@@ -90,16 +90,16 @@ impl What {
 }
 
 impl Work<'_> {
-    fn parts(&self, patches: bool) -> Result<Vec<Shown>, Failure> {
+    fn parts(&self, patches: bool) -> Result<Vec<Shown>, CommandError> {
         let board = &self.target.reader.board;
         let all = (0..u32::try_from(board.instances()).unwrap_or(u32::MAX)).map(InstanceId);
         let mut found = Vec::new();
         match &self.target.part {
-            Part::Whole => match self.landed()? {
+            RunPart::Whole => match self.landed()? {
                 Some(landed) => found.push(landed),
                 None => self.of_instances(all, &mut found)?,
             },
-            Part::Task(_) | Part::Instance(_) => {
+            RunPart::Task(_) | RunPart::Instance(_) => {
                 let mine: Vec<InstanceId> = all.filter(|one| self.target.part.holds(board, *one)).collect();
                 // Of several that worked on a task the last one with work counts.
                 for instance in mine.into_iter().rev() {
@@ -121,7 +121,7 @@ impl Work<'_> {
     }
 
     /// What has landed on the run's branch.
-    fn landed(&self) -> Result<Option<Shown>, Failure> {
+    fn landed(&self) -> Result<Option<Shown>, CommandError> {
         // A run that never began a branch has none.
         let Ok(branch) = self.repo.branch(&self.target.reader.run) else { return Ok(None) };
         Ok((branch.base != branch.tip).then(|| Shown::of(What::Landed, branch.base, branch.tip)))
@@ -131,19 +131,19 @@ impl Work<'_> {
         &self,
         instances: impl Iterator<Item = InstanceId>,
         found: &mut Vec<Shown>,
-    ) -> Result<(), Failure> {
-        let kept = self.repo.kept().map_err(|error| git_failure(&error))?;
+    ) -> Result<(), CommandError> {
+        let kept = self.repo.list_kept().map_err(|error| git_failure(&error))?;
         for instance in instances {
             if let Some(mut shown) = self.of_instance(instance, &kept)? {
                 let board = &self.target.reader.board;
-                shown.task = board.task_of(instance).and_then(|seq| board.named(seq));
+                shown.task = board.task_of(instance).and_then(|seq| board.task_label(seq));
                 found.push(shown);
             }
         }
         Ok(())
     }
 
-    fn of_instance(&self, instance: InstanceId, kept: &[Kept]) -> Result<Option<Shown>, Failure> {
+    fn of_instance(&self, instance: InstanceId, kept: &[KeptWork]) -> Result<Option<Shown>, CommandError> {
         let failed = |error| git_failure(&error);
         if let Some(commit) = self.target.reader.board.commit_of(instance) {
             let commit: Oid = commit.parse().map_err(failed)?;
@@ -195,13 +195,13 @@ impl Shown {
 
     /// How many lines of which files.
     fn stat(&self) -> String {
-        let names = self.files.iter().map(|one| paint::columns(&named(one))).max().unwrap_or(0);
+        let names = self.files.iter().map(|one| paint::columns(&file_label(one))).max().unwrap_or(0);
         let most =
             self.files.iter().filter_map(|one| one.lines).map(|(more, less)| more + less).max().unwrap_or(0);
         let mut text = self.head();
         for one in &self.files {
             let much = one.lines.map_or_else(|| String::from("no text"), |lines| bar(lines, most));
-            text.push_str(&format!(" {} | {much}\n", paint::padded(&named(one), names)));
+            text.push_str(&format!(" {} | {much}\n", paint::padded(&file_label(one), names)));
         }
         let sum = |side: fn((u64, u64)) -> u64| {
             self.files.iter().filter_map(|one| one.lines).map(side).sum::<u64>()
@@ -245,7 +245,7 @@ impl Shown {
     }
 }
 
-fn named(file: &FileLines) -> String {
+fn file_label(file: &FileLines) -> String {
     match &file.was {
         Some(was) => format!("{} → {}", safe(was), safe(&file.path)),
         None => safe(&file.path),
@@ -263,7 +263,7 @@ fn bar((more, less): (u64, u64), most: u64) -> String {
 }
 
 /// Shows a text that may be longer than the terminal is high.
-fn page(text: &str, out: &Out) -> Result<(), Failure> {
+fn page(text: &str, out: &Out) -> Result<(), CommandError> {
     let height = out::terminal().map_or(0, |(_, height)| height);
     let is_long = text.lines().count() > height;
     if is_long && std::io::stdin().is_terminal() && has_paged(text) {

@@ -5,12 +5,12 @@ mod work;
 
 use std::sync::Arc;
 
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
-use ftl_engine::doctor::{Examination, Finding, Level, examine};
+use ftl_command::protocol_loader::Shelf;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
+use ftl_engine::doctor::{DoctorFinding, Examination, Level, examine};
 use ftl_engine::loss::{self, LossError};
-use ftl_folder::place::Place;
 use ftl_folder::rewind::Rewound;
+use ftl_folder::state_folder::StateFolder;
 use ftl_settings::config::Config;
 use ftl_store::sqlite::{Loss, LostEntries};
 use ftl_view::paint::{self, paint, safe};
@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 use crate::cli::Doctor;
 
 /// Looks after the state.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Doctor, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Doctor, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::unchecked_place(cli)?;
     session::not_root_elsewhere(&place)?;
     if asked.accept_loss {
@@ -40,42 +40,47 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Doctor, out: &Out) -> Result<Exit, F
         let lines: String = work.iter().map(line).collect();
         out.text(&format!("{}\n{lines}{}\n", text(found.all()), work::verdict(&work)))?;
     }
-    Ok(if found.is_sound() { Exit::Done } else { Exit::Error })
+    Ok(if found.is_sound() { ExitStatus::Done } else { ExitStatus::Error })
 }
 
 /// A person goes on without what is missing.
-fn accept_loss(cli: &GlobalArgs, place: &Place, reason: &str, out: &Out) -> Result<Exit, Failure> {
+fn accept_loss(
+    cli: &GlobalArgs,
+    place: &StateFolder,
+    reason: &str,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let by = session::person(cli, place)?;
     let reason = reason.trim();
     if reason.is_empty() {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "no reason is given",
             "say why with --reason TEXT; it is kept with the loss",
         ));
     }
     let Some(loss) = loss::accept(place, &by, reason).map_err(loss_failure)? else {
         let message = "nothing of the store is lost, so that there is nothing to accept";
-        return Err(Failure {
-            exit: Exit::Refused,
-            ..Failure::new(message, "`ftl doctor --deep` looks at everything")
+        return Err(CommandError {
+            exit: ExitStatus::Refused,
+            ..CommandError::new(message, "`ftl doctor --deep` looks at everything")
         });
     };
     if out.is_json() {
         out.json(&json!({ "accepted": loss }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     out.text(&loss_text(&loss))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn loss_failure(error: LossError) -> Failure {
+fn loss_failure(error: LossError) -> CommandError {
     match error {
         LossError::Store(error) => session::store_failure(&error),
         driven @ LossError::Driven { .. } => {
-            Failure { exit: Exit::Refused, ..Failure::new(driven.to_string(), driven.hint()) }
+            CommandError { exit: ExitStatus::Refused, ..CommandError::new(driven.to_string(), driven.hint()) }
         }
         other @ (LossError::Git(_) | LossError::Leftovers(_)) => {
-            Failure::new(other.to_string(), other.hint())
+            CommandError::new(other.to_string(), other.hint())
         }
     }
 }
@@ -134,7 +139,7 @@ fn lost_text(lost: &LostEntries) -> String {
     }
 }
 
-fn as_json(finding: &Finding) -> Json {
+fn as_json(finding: &DoctorFinding) -> Json {
     json!({
         "area": finding.area.word(),
         "level": finding.level.word(),
@@ -143,7 +148,7 @@ fn as_json(finding: &Finding) -> Json {
     })
 }
 
-fn text(found: &[Finding]) -> String {
+fn text(found: &[DoctorFinding]) -> String {
     let mut text: String = found.iter().map(line).collect();
     let count = |level: Level| found.iter().filter(|finding| finding.level == level).count();
     let verdict = match (count(Level::Broken), count(Level::Look), count(Level::Mended)) {
@@ -156,7 +161,7 @@ fn text(found: &[Finding]) -> String {
     text
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &DoctorFinding) -> String {
     let mark = match finding.level {
         Level::Fine => paint(paint::GOOD, "✓"),
         Level::Mended => paint(paint::GOOD, "+"),

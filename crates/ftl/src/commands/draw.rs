@@ -2,40 +2,43 @@
 
 use std::path::{Path, PathBuf};
 
-use ftl_command::shelf::{Found, Shelf};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::protocol_loader::{LoadedTarget, Shelf};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_language::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
 use ftl_language::library::Protocol;
-use ftl_language::problem::{Problem, Severity};
+use ftl_language::problem::{Problem, ProblemSeverity};
 use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
+use crate::checker_report;
 use crate::cli::{Draw, Format};
-use crate::facts;
 use crate::problems;
 use crate::write;
 
 /// Draws what was asked for, or brings its document up to date.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<ExitStatus, CommandError> {
     if asked.write && !matches!(asked.format, Format::Mermaid | Format::Table) {
         let message =
             format!("--write puts diagrams and tables in order; it writes no {}", asked.format.word());
-        return Err(Failure::usage(message, "leave --format out, or write to a file with --output"));
+        return Err(CommandError::usage(message, "leave --format out, or write to a file with --output"));
     }
     let (shelf, found) = Shelf::with(cli, std::slice::from_ref(&asked.what))?;
     let name = match found.into_iter().next() {
-        Some(Found::Protocol(name)) => name,
-        Some(Found::Stray(file)) => return stray(&shelf, file, out),
-        Some(Found::Unreadable(unreadable)) => return Err(unreadable.failure),
-        None => return Err(Failure::usage("nothing was named", "name a protocol or a document")),
+        Some(LoadedTarget::Protocol(name)) => name,
+        Some(LoadedTarget::Stray(file)) => return stray(&shelf, file, out),
+        Some(LoadedTarget::Unreadable(unreadable)) => return Err(unreadable.failure),
+        None => return Err(CommandError::usage("nothing was named", "name a protocol or a document")),
     };
     for unreadable in &shelf.left_out {
         out.warning(&unreadable.failure);
     }
     let Some(protocol) = shelf.library.get(&name) else {
-        return Err(Failure::new(format!("there is no protocol `{name}`"), "`ftl protocols` lists them"));
+        return Err(CommandError::new(
+            format!("there is no protocol `{name}`"),
+            "`ftl protocols` lists them",
+        ));
     };
-    if !facts::is_readable(&shelf.library, protocol) {
+    if !checker_report::is_readable(&shelf.library, protocol) {
         return refuse(&shelf, &protocol.findings.problems, out);
     }
     let machine = shelf.library.machine(&name).unwrap_or_default();
@@ -43,22 +46,22 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<Exit, Fai
 }
 
 /// A document that defines no protocol cannot be drawn; its problems say why.
-fn stray(shelf: &Shelf, file: u32, out: &Out) -> Result<Exit, Failure> {
+fn stray(shelf: &Shelf, file: u32, out: &Out) -> Result<ExitStatus, CommandError> {
     let strays = shelf.library.strays().iter().filter(|(stray, _)| *stray == file);
     let problems: Vec<Problem> = strays.flat_map(|(_, problems)| problems.iter().cloned()).collect();
     refuse(shelf, &problems, out)
 }
 
-fn refuse(shelf: &Shelf, problems: &[Problem], out: &Out) -> Result<Exit, Failure> {
+fn refuse(shelf: &Shelf, problems: &[Problem], out: &Out) -> Result<ExitStatus, CommandError> {
     let sources = shelf.library.sources();
     out.beside(&problems::render(problems, sources));
     if out.is_json() {
-        out.json(&json!({ "ok": false, "problems": facts::problems(sources, problems) }))?;
+        out.json(&json!({ "ok": false, "problems": checker_report::problems(sources, problems) }))?;
     }
-    Ok(Exit::Error)
+    Ok(ExitStatus::Error)
 }
 
-fn print(asked: &Draw, machine: &Machine, out: &Out) -> Result<Exit, Failure> {
+fn print(asked: &Draw, machine: &Machine, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = match asked.format {
         Format::Mermaid => draw::mermaid(machine),
         Format::Table => draw::table(machine),
@@ -84,32 +87,37 @@ fn print(asked: &Draw, machine: &Machine, out: &Out) -> Result<Exit, Failure> {
         }
         None => out.bytes(&text)?,
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 const UP_TO_DATE: &str = "already up to date";
 
 /// Writes a file unless it has that text already.
-fn save(path: &Path, text: &str) -> Result<bool, Failure> {
+fn save(path: &Path, text: &str) -> Result<bool, CommandError> {
     if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(false);
     }
     write::replace(path, text).map_err(|error| {
         let message = format!("`{}` cannot be written: {error}", path.display());
-        Failure::new(message, "see whether its folder exists and may be written to")
+        CommandError::new(message, "see whether its folder exists and may be written to")
     })?;
     Ok(true)
 }
 
 /// Puts the drawings in the document of a protocol right.
-fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Result<Exit, Failure> {
+fn mend(
+    shelf: &Shelf,
+    protocol: &Protocol,
+    machine: &Machine,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let path = own_file(shelf, protocol)?;
-    let other = |problem: &&Problem| problem.severity == Severity::Error && problem.code != "drawing";
+    let other = |problem: &&Problem| problem.severity == ProblemSeverity::Error && problem.code != "drawing";
     let others: Vec<Problem> = protocol.findings.problems.iter().filter(other).cloned().collect();
     if !others.is_empty() {
         out.beside(&problems::render(&others, shelf.library.sources()));
         let message = format!("`{}` is not sound, so its drawings are left as they are", protocol.name);
-        return Err(Failure::new(message, "mend what is shown above, then write the drawings"));
+        return Err(CommandError::new(message, "mend what is shown above, then write the drawings"));
     }
     let source = shelf.source(protocol);
     let before = &source.text;
@@ -128,29 +136,29 @@ fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Res
         })?;
     }
     if left.is_empty() {
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     out.beside(&by_hand(&source.path, &left));
-    Ok(Exit::Error)
+    Ok(ExitStatus::Error)
 }
 
 /// What a person saved in the meantime is not written over.
-fn still_the_same(path: &Path, text: &str) -> Result<(), Failure> {
+fn still_the_same(path: &Path, text: &str) -> Result<(), CommandError> {
     match std::fs::read(path) {
         Ok(now) if now == text.as_bytes() => Ok(()),
         Ok(_) | Err(_) => {
             let message = format!("`{}` was changed while it was being read", path.display());
-            Err(Failure::new(message, "nothing was written; try again"))
+            Err(CommandError::new(message, "nothing was written; try again"))
         }
     }
 }
 
-fn own_file(shelf: &Shelf, protocol: &Protocol) -> Result<PathBuf, Failure> {
+fn own_file(shelf: &Shelf, protocol: &Protocol) -> Result<PathBuf, CommandError> {
     let path = shelf.path(protocol).map(Path::to_owned);
     path.ok_or_else(|| {
         let name = &protocol.name;
         let message = format!("`{name}` is built in: there is no file to write to");
-        Failure::new(
+        CommandError::new(
             message,
             format!("pass the path of its document: `ftl draw protocols/{name}.md --write`"),
         )

@@ -9,34 +9,34 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use ftl_code::commands::look::{self, Look};
+use ftl_code::commands::look::{self, ProbeReport};
 use ftl_command::input::{check_words, text_of};
+use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::session_failure;
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{End, Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::drive::Rest;
+use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::Opening;
-use ftl_engine::hands::site::Route;
+use ftl_engine::executors::worktrees::Route;
 use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_gates::Allowance;
+use ftl_folder::state_folder::StateFolder;
+use ftl_gates::FindingAllowance;
 use ftl_process::Cancel;
 use ftl_records::decision;
 use ftl_records::plan_file::missing_files;
-use ftl_records::plan_file::{self, Plan, PlanError, Reading, Worker};
+use ftl_records::plan_file::{self, CampaignPlan, PlanError, Reading, Worker};
 use ftl_settings::settings::LandingHow;
 use ftl_store::order::Order;
 use ftl_view::board::Board;
 use ftl_view::paint::{self, paint, safe};
 
 use super::code::{needs_forge, tell_own_reviewer};
-use super::run::{Left, Wheel, can_be_opened, report_landing};
+use super::run::{ForegroundRun, Left, can_be_opened, report_landing};
+use crate::agent_follower;
 use crate::cli::{Flow, FlowOptions, TalkArg, WorkOptions};
-use crate::talk;
 use preview::show;
 
 /// How many commands are looked at before a run is opened: each may take seconds.
@@ -74,12 +74,12 @@ impl Which {
 }
 
 /// `ftl task run`.
-pub(crate) fn task(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn task(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     run(cli, Which::Task, flow, out)
 }
 
 /// `ftl campaign run`.
-pub(crate) fn campaign(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn campaign(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     run(cli, Which::Campaign, flow, out)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn of_document(
     document: Document<'_>,
     options: &FlowOptions,
     out: &Out,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let objective = objective(document.name)?.to_owned();
     let run_options = RunOptions {
         document: Some(document.text.to_owned()),
@@ -111,7 +111,12 @@ pub(super) fn of_document(
 }
 
 /// Takes the plan of a dry run on, as `ftl resume` of it does.
-pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: TalkArg, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn take_on(
+    cli: &GlobalArgs,
+    run: &RunId,
+    talk: TalkArg,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let session = session::open(cli)?;
     let course = planned_course(&session, run)?;
     drop(session);
@@ -120,21 +125,21 @@ pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: TalkArg, out: &Out) -
 }
 
 /// The course that a dry run has planned.
-fn planned_course(session: &Session, run: &RunId) -> Result<Course, Failure> {
+fn planned_course(session: &Session, run: &RunId) -> Result<Course, CommandError> {
     let course = course_of(session, run)?;
     let plan = planned(session, run)?.filter(|_| session.only_plans(run));
     let (Some(course), Some(plan)) = (course, plan) else {
         let message = format!("run {run} is no dry run that came to a plan");
-        return Err(Failure {
-            exit: Exit::NotAllowed,
-            ..Failure::new(message, "`ftl status --all` lists the runs")
+        return Err(CommandError {
+            exit: ExitStatus::NotAllowed,
+            ..CommandError::new(message, "`ftl status --all` lists the runs")
         });
     };
     Ok(Course { options: RunOptions { plan: Some(plan), ..RunOptions::default() }, ..course })
 }
 
 /// The course of a run whose board shows tasks: its protocol, and what that must be given. Nothing for any other run.
-pub(super) fn course_of(session: &Session, run: &RunId) -> Result<Option<Course>, Failure> {
+pub(super) fn course_of(session: &Session, run: &RunId) -> Result<Option<Course>, CommandError> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let library = session.library();
     let flow = machine.instance(ROOT).filter(|root| Board::is_for(&**library, &root.protocol));
@@ -163,7 +168,7 @@ impl Course {
     }
 }
 
-fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     if let Some(named) = &flow.from_dry_run {
@@ -173,7 +178,7 @@ fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<Exit, F
         if &*course.protocol != which.protocol() {
             let message = format!("run {} planned a {}", found.row.run, course.protocol);
             let hint = format!("`ftl resume {}` takes it on as what it is", found.row.run);
-            return Err(Failure::usage(message, hint));
+            return Err(CommandError::usage(message, hint));
         }
         drop(session);
         return carry_out(cli, course, &flow.options, out);
@@ -188,8 +193,8 @@ fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<Exit, F
 /// The protocols are read on this thread: memory of another one grows a page at a time, with a system call each.
 fn load_beside(
     cli: &GlobalArgs,
-    look: impl FnOnce() -> Result<(), Failure> + Send,
-) -> Result<Shelf, Failure> {
+    look: impl FnOnce() -> Result<(), CommandError> + Send,
+) -> Result<Shelf, CommandError> {
     std::thread::scope(|scope| {
         let looking = scope.spawn(look);
         let shelf = Shelf::load(cli);
@@ -206,7 +211,7 @@ pub(super) fn carry_out(
     course: Course,
     options: &FlowOptions,
     out: &Out,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let Course { protocol, inputs, options: run_options } = course;
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
@@ -220,7 +225,7 @@ pub(super) fn carry_out(
     let inputs = with_options(inputs, &protocol, &shelf, options);
     let library = can_be_opened(shelf, &protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
-    talk::follow(&session, options.work.talk);
+    agent_follower::follow(&session, options.work.talk);
     let mut terms = session.config().terms(session.library());
     options.work.chosen.limit(&mut terms);
     let asks_how = asks_how(&session, &protocol);
@@ -256,11 +261,11 @@ pub(super) fn carry_out(
         let (title, protocol) = (safe(&driver.summary().title), safe(&driver.summary().protocol));
         out.progress(&format!("run {} of {protocol}: {title}\n", paint(paint::STRONG, &id)))?;
     }
-    let codes = |plan: &Plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
+    let codes = |plan: &CampaignPlan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
     if run_options.document.is_some() || run_options.plan.as_ref().is_some_and(codes) {
         tell_own_reviewer(&session, &run_options.choice, out);
     }
-    let wheel = Wheel::new(&session, &stop, out);
+    let wheel = ForegroundRun::new(&session, &stop, out);
     let rest = wheel.drive_with_person(cli, driver, todo)?;
     if run_options.only_plans
         && let Some(plan) = planned(&session, &id)?
@@ -270,7 +275,7 @@ pub(super) fn carry_out(
         return show(Some(&id), &plan, &commands, out);
     }
     let landed =
-        unasked && matches!(&rest, Rest::Rests(summary) if summary.standing.end() == Some(End::Complete));
+        unasked && matches!(&rest, DriveEnd::Rests(summary) if summary.standing.end() == Some(End::Complete));
     let by_flag = options.land.is_some();
     let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], by_flag)?;
     if landed {
@@ -281,7 +286,7 @@ pub(super) fn carry_out(
 
 /// Looks whether what will be verified can be run here, before a model is asked. What the person named, in a plan or in
 /// the settings, must be; of what was only found a word is said, for a plan may do without it.
-fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result<(), Failure> {
+fn look_at_commands(session: &Session, plan: Option<&CampaignPlan>, out: &Out) -> Result<(), CommandError> {
     let found = session.config().commands().or_found(session.place().root());
     let mut commands: Vec<String> = match plan {
         Some(plan) => plan.tasks.iter().map(|task| task.verify.clone()).collect(),
@@ -295,15 +300,15 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
         plan.iter().flat_map(|plan| &plan.tasks).flat_map(|task| task.delta.clone()).collect();
     let looked = session.look_at_commands(&commands, &made, &Cancel::new());
     match looked.map_err(|error| session_failure(&error))? {
-        Look::Fine => Ok(()),
-        Look::NoTests(why) => {
+        ProbeReport::Fine => Ok(()),
+        ProbeReport::NoTests(why) => {
             out.note(&format!("{why} here yet"));
             Ok(())
         }
-        Look::Broken(why) if is_named => {
-            Err(Failure::new(format!("the work could not be verified here: {why}"), look::HINT))
+        ProbeReport::Broken(why) if is_named => {
+            Err(CommandError::new(format!("the work could not be verified here: {why}"), look::HINT))
         }
-        Look::Broken(why) => {
+        ProbeReport::Broken(why) => {
             out.note(&format!("the tests may not run here: {why}; {}", look::HINT));
             Ok(())
         }
@@ -328,17 +333,17 @@ fn to_reach(objective: String) -> Fields {
 }
 
 /// What is to be reached: words, and not too many of them.
-pub(super) fn objective(text: &str) -> Result<&str, Failure> {
+pub(super) fn objective(text: &str) -> Result<&str, CommandError> {
     check_words(text, "objective", "say what is to be reached: ftl \"fix the bug\"")
 }
 
 /// A plan that a person gave: everything that is wrong with it at once, before anything is opened.
-fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<Plan, Failure> {
+fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<CampaignPlan, CommandError> {
     let text = text_of(file)?;
     let head = format!("the plan in `{}` is not valid", file.display());
     let malformed = |problems: Vec<String>, hint: &str| {
         let message = format!("{head}: {}", problems.join("; "));
-        Failure { exit: Exit::Malformed, ..Failure::new(message, hint) }
+        CommandError { exit: ExitStatus::Malformed, ..CommandError::new(message, hint) }
     };
     let how = Reading { objective: Some(objective), ..Reading::default() };
     let plan = plan_file::read_as(&text, how).map_err(|errors| {
@@ -346,7 +351,7 @@ fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<P
         let lines: Vec<String> = errors.iter().map(PlanError::line).collect();
         let lines = Some(format!("{head}:\n{}", lines.join("\n")));
         let hint = "`ftl decision FILE --validate` shows each problem with its place";
-        Failure { lines, ..malformed(problems, hint) }
+        CommandError { lines, ..malformed(problems, hint) }
     })?;
     let missing: Vec<String> = missing_files(&plan, root).iter().map(ToString::to_string).collect();
     if !missing.is_empty() {
@@ -362,7 +367,7 @@ fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<P
 }
 
 /// Flows build in worktrees of a commit: there must be a repository, and a commit in it.
-pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
+pub(super) fn needs_git(place: &StateFolder) -> Result<(), CommandError> {
     if ftl_git::has_commit(place.root()) && ftl_git::program(place.root()).is_some() {
         return Ok(());
     }
@@ -370,21 +375,21 @@ pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
     let root = place.root().display();
     let untrusted = String::from_utf8_lossy(&repository.stderr).contains(DUBIOUS);
     if untrusted {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             format!(
                 "git does not trust the repository in `{root}`: it belongs to another user (dubious ownership)"
             ),
-            format!("if you trust it: git config --global --add safe.directory {}", quoted(place.root())),
+            format!("if you trust it: git config --global --add safe.directory {}", quote_path(place.root())),
         ));
     }
     if !repository.status.success() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             format!("`{root}` is in no git repository"),
             "flows need git: `git init`, and commit what is there; the other commands work without",
         ));
     }
     if repository.stdout.starts_with(b"true") {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             format!("`{root}` is a bare repository: there is no checkout to work from"),
             "flows need a checkout: work in a clone of it",
         ));
@@ -392,7 +397,7 @@ pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
     if ask_git(place, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?.status.success() {
         return Ok(());
     }
-    Err(Failure::new(
+    Err(CommandError::new(
         format!("the repository in `{root}` has no commit"),
         "flows build on a commit: `git add` and `git commit` what is there first",
     ))
@@ -402,17 +407,17 @@ pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
 const DUBIOUS: &str = "detected dubious ownership";
 
 /// Asks git about the repository, in the language of its messages.
-fn ask_git(place: &Place, words: &[&str]) -> Result<Output, Failure> {
+fn ask_git(place: &StateFolder, words: &[&str]) -> Result<Output, CommandError> {
     let mut git = Command::new("git");
     git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);
     git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
     git.output().map_err(|error| {
-        Failure::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
+        CommandError::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
     })
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%".contains(letter);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
@@ -442,19 +447,19 @@ fn asks_how(session: &Session, protocol: &str) -> Option<String> {
 /// The findings that a person allows, each in their name.
 pub(super) fn allowances(
     cli: &GlobalArgs,
-    place: &Place,
+    place: &StateFolder,
     words: &[String],
-) -> Result<Vec<Allowance>, Failure> {
+) -> Result<Vec<FindingAllowance>, CommandError> {
     if words.is_empty() {
         return Ok(Vec::new());
     }
     let by = session::person(cli, place)?;
-    let wrong = |message| Failure::usage(message, "docs/gates.md says what each kind means");
-    words.iter().map(|text| Allowance::parse(text, &by).map_err(wrong)).collect()
+    let wrong = |message| CommandError::usage(message, "docs/gates.md says what each kind means");
+    words.iter().map(|text| FindingAllowance::parse(text, &by).map_err(wrong)).collect()
 }
 
 /// Says that the work has not landed.
-pub(super) fn tell_branch(run: &RunId, out: &Out) -> Result<(), Failure> {
+pub(super) fn tell_branch(run: &RunId, out: &Out) -> Result<(), CommandError> {
     let line = format!("nobody was asked how to land it: the work is on the branch ftl/{run}\n");
     if out.is_json() {
         out.beside(&line);
@@ -464,11 +469,12 @@ pub(super) fn tell_branch(run: &RunId, out: &Out) -> Result<(), Failure> {
 }
 
 /// The plan that a run has come to, if it has.
-pub(super) fn planned(session: &Session, run: &RunId) -> Result<Option<Plan>, Failure> {
+pub(super) fn planned(session: &Session, run: &RunId) -> Result<Option<CampaignPlan>, CommandError> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let Some(root) = machine.instance(ROOT) else { return Ok(None) };
     let Some(value) = root.tracked.get("plan").filter(|plan| !plan.is_none()) else { return Ok(None) };
-    let cannot = |what: String| Failure::new(format!("the plan cannot be shown: {what}"), "run `ftl doctor`");
+    let cannot =
+        |what: String| CommandError::new(format!("the plan cannot be shown: {what}"), "run `ftl doctor`");
     let json = serde_json::to_value(value).map_err(|error| cannot(error.to_string()))?;
     let plan = plan_file::check(&json, Reading::default());
     plan.map(Some)
@@ -476,7 +482,7 @@ pub(super) fn planned(session: &Session, run: &RunId) -> Result<Option<Plan>, Fa
 }
 
 /// Ends a run that has planned and builds nothing.
-fn end(session: &Session, wheel: &Wheel<'_>, run: &RunId) -> Result<(), Failure> {
+fn end(session: &Session, wheel: &ForegroundRun<'_>, run: &RunId) -> Result<(), CommandError> {
     let (by, reason) = (String::from("ftl --dry-run"), String::from("it was only to plan"));
     let order = Order::Stop { instance: ROOT, by, reason };
     let number = session.send(run, &order).map_err(|error| session_failure(&error))?;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use ftl_code::commands::Commands;
 use ftl_folder as folder;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_settings::config::Config;
 use serde_json::{Value as Json, json};
 
 pub(super) use found::on_path;
 use found::{Found, INSTALLS};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 
 use crate::cli::Init;
 use crate::write;
@@ -29,9 +29,9 @@ const BUDGETS: &str = "# What one build may do. The protocol's own numbers (5 to
     direct = \"never\"         # three tools are too few for who reads first: DIRECT would only cost a second attempt\n\n";
 
 /// Writes the files of settings that are not there.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Init, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Init, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
-    let found = found::found();
+    let found = found::detect_agents();
     let commands = Commands::default().or_found(place.root());
     let (shared, own) = (shared_text(&commands), own_text(&found));
     if asked.print {
@@ -43,7 +43,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Init, out: &Out) -> Result<Exit, Fai
         files.iter().filter(|(file, _)| file.symlink_metadata().is_err()).collect();
     if wanted.is_empty() || (wanted.len() == 1 && binds_roles(&place)) {
         let message = format!("there is {} already", place.shared_config().display());
-        return Err(Failure::new(
+        return Err(CommandError::new(
             message,
             "`ftl init --print` shows what would be written; `ftl config` what holds",
         ));
@@ -57,20 +57,20 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Init, out: &Out) -> Result<Exit, Fai
     if out.is_json() {
         out.json(&as_json(&place, &written, (&found, &commands), bound))?;
     } else {
-        out.text(&told(&written, &found, &commands, bound))?;
+        out.text(&render_summary(&written, &found, &commands, bound))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Whether the settings that are there bind roles already: another file would change what they mean.
-fn binds_roles(place: &Place) -> bool {
+fn binds_roles(place: &StateFolder) -> bool {
     let roster = Config::load(&[place.shared_config(), place.config()]).and_then(|config| config.roster());
     roster.is_ok_and(|roster| !roster.is_empty())
 }
 
-fn put(place: &Place, file: &Path, text: &str) -> Result<(), Failure> {
+fn put(place: &StateFolder, file: &Path, text: &str) -> Result<(), CommandError> {
     let cannot = |error: std::io::Error| {
-        Failure::new(format!("{} cannot be written: {error}", file.display()), "see who may write there")
+        CommandError::new(format!("{} cannot be written: {error}", file.display()), "see who may write there")
     };
     if file.starts_with(place.state()) {
         folder::make(&place.state()).map_err(cannot)?;
@@ -79,17 +79,17 @@ fn put(place: &Place, file: &Path, text: &str) -> Result<(), Failure> {
     write::replace(file, text).map_err(cannot)
 }
 
-fn print(shared: &str, own: &str, out: &Out) -> Result<Exit, Failure> {
+fn print(shared: &str, own: &str, out: &Out) -> Result<ExitStatus, CommandError> {
     if out.is_json() {
         out.json(&json!({ "ftl.toml": shared, ".ftl/config.toml": own }))?;
     } else {
         out.bytes(&format!("# ftl.toml\n\n{shared}\n# .ftl/config.toml\n\n{own}"))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn as_json(
-    place: &Place,
+    place: &StateFolder,
     written: &[&Path],
     (found, commands): (&[Found], &Commands),
     bound: Option<&str>,
@@ -105,7 +105,7 @@ fn as_json(
 }
 
 /// What was found and written, and what to do next.
-fn told(written: &[&Path], found: &[Found], commands: &Commands, bound: Option<&str>) -> String {
+fn render_summary(written: &[&Path], found: &[Found], commands: &Commands, bound: Option<&str>) -> String {
     let mut said: String = found.iter().map(|one| format!("found {}: {}\n", one.name, one.how)).collect();
     if found.is_empty() {
         said.push_str("found no agent, no key and no server of models\n");

@@ -7,16 +7,16 @@
 use std::time::Duration;
 
 use ftl_command::session::{session_failure, store_failure};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 use ftl_core::run::{Entry, InstanceId};
 use ftl_engine::session::find;
 use ftl_folder::id::RunId;
 use ftl_store::journal;
-use ftl_store::{Record, Store};
+use ftl_store::{Store, StoredEntry};
 use ftl_view::fold::Fold;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
-use ftl_view::when;
+use ftl_view::relative_time;
 use serde_json::{Value as Json, json};
 
 use crate::cli::Log;
@@ -31,13 +31,13 @@ const GAP: usize = 5;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows the journal of a run.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Log, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Log, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
     let target = find(&*store, &asked.id).map_err(|error| session_failure(&error))?;
     let only = asked.id.contains('/').then_some(target.instance);
     let fold = (!asked.all && !out.is_json()).then(Fold::default);
-    let mut lines = Lines { store: &*store, run: &target.row.run, only, before: "", fold };
+    let mut lines = LogLines { store: &*store, run: &target.row.run, only, before: "", fold };
     let mut after = asked.after;
     loop {
         // The row is read before the entries: a run that has ended then has no later ones.
@@ -46,14 +46,14 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Log, out: &Out) -> Result<Exit, Fail
         after = lines.show(after, out)?;
         if ended || !asked.follow || out.is_unread() {
             lines.close(out)?;
-            return Ok(Exit::Done);
+            return Ok(ExitStatus::Done);
         }
         std::thread::sleep(LOOK);
     }
 }
 
 /// The entries of a run as lines.
-pub(crate) struct Lines<'a> {
+pub(crate) struct LogLines<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) run: &'a RunId,
     /// Only those of this instance.
@@ -64,9 +64,9 @@ pub(crate) struct Lines<'a> {
     pub(crate) fold: Option<Fold>,
 }
 
-impl Lines<'_> {
+impl LogLines<'_> {
     /// Shows everything after an entry; the last one that was shown.
-    pub(crate) fn show(&mut self, mut after: u64, out: &Out) -> Result<u64, Failure> {
+    pub(crate) fn show(&mut self, mut after: u64, out: &Out) -> Result<u64, CommandError> {
         loop {
             let page = self.store.entries(self.run, after, PAGE).map_err(|error| store_failure(&error))?;
             let mut text = String::new();
@@ -86,7 +86,7 @@ impl Lines<'_> {
     }
 
     /// Says how much was passed over.
-    fn close(&self, out: &Out) -> Result<(), Failure> {
+    fn close(&self, out: &Out) -> Result<(), CommandError> {
         let Some(total) = self.fold.as_ref().map(|fold| fold.total).filter(|total| *total > 0) else {
             return Ok(());
         };
@@ -94,7 +94,7 @@ impl Lines<'_> {
         out.text(&paint(paint::QUIET, format!("{total} more {what} not shown; --all shows {them}\n")))
     }
 
-    fn one(&mut self, record: &Record, out: &Out) -> String {
+    fn one(&mut self, record: &StoredEntry, out: &Out) -> String {
         let entry = journal::decode(self.store, self.run, record);
         let whose = entry.as_ref().ok().map(|entry| entry.instance);
         if self.only.is_some() && whose.is_some() && whose != self.only {
@@ -119,7 +119,7 @@ impl Lines<'_> {
                         line
                     }
                 };
-                (when::clock(entry.at), line)
+                (relative_time::clock(entry.at), line)
             }
             Err(error) => {
                 let text = format!("{} {}", paint(paint::WARNING, "?"), safe(&error.to_string()));
@@ -132,7 +132,7 @@ impl Lines<'_> {
 }
 
 /// An entry as one line of JSON: the fact with everything in it, and what the store knows beside.
-fn as_json(run: &RunId, record: &Record, entry: Option<&Entry>) -> Json {
+fn as_json(run: &RunId, record: &StoredEntry, entry: Option<&Entry>) -> Json {
     let raw = || serde_json::from_str(&record.body).unwrap_or(Json::String(record.body.clone()));
     let mut document = entry.and_then(|entry| serde_json::to_value(entry).ok()).unwrap_or_else(raw);
     if let Some(fields) = document.as_object_mut() {
@@ -140,7 +140,7 @@ fn as_json(run: &RunId, record: &Record, entry: Option<&Entry>) -> Json {
         fields.insert("epoch".to_owned(), json!(record.epoch));
         fields.insert("hash".to_owned(), json!(record.hash.to_string()));
         if let Some(entry) = entry {
-            fields.insert("time".to_owned(), json!(when::stamp(entry.at)));
+            fields.insert("time".to_owned(), json!(relative_time::stamp(entry.at)));
         }
     }
     document

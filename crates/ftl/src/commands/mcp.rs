@@ -8,10 +8,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ftl_agents::bench;
+use ftl_agents::mcp_endpoint::{Offer, VARIABLE, Visit};
 use ftl_agents::schema::Schema;
-use ftl_agents::window::{Offer, VARIABLE, Visit};
-use ftl_command::{Exit, Failure, GlobalArgs, records};
+use ftl_agents::toolset;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, records};
 use ftl_core::value::Name;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
@@ -28,13 +28,13 @@ const OUTSIDE: &str = "The lessons that ftl keeps for this repository: call `rec
                        what you are about to do.";
 
 /// Serves until the caller is gone.
-pub(crate) fn run(cli: &GlobalArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs) -> Result<ExitStatus, CommandError> {
     let served = match std::env::var_os(VARIABLE) {
         Some(path) => Served::window(Path::new(&path))?,
         None => Served::lessons(cli)?,
     };
     let failed =
-        |what: &str| Failure::new(format!("MCP cannot be served: {what}"), "an MCP client starts this");
+        |what: &str| CommandError::new(format!("MCP cannot be served: {what}"), "an MCP client starts this");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(&error.to_string()))?;
     let ended = runtime.block_on(async {
@@ -43,7 +43,7 @@ pub(crate) fn run(cli: &GlobalArgs) -> Result<Exit, Failure> {
     });
     // A call that waits behind the window must not keep this process.
     runtime.shutdown_background();
-    ended.map(|_| Exit::Done).map_err(|error| failed(&error))
+    ended.map(|_| ExitStatus::Done).map_err(|error| failed(&error))
 }
 
 /// A function that answers a call by the name of its tool.
@@ -57,10 +57,10 @@ struct Served {
 }
 
 impl Served {
-    fn window(path: &Path) -> Result<Served, Failure> {
+    fn window(path: &Path) -> Result<Served, CommandError> {
         let mut visit = Visit::at(path).map_err(|error| {
             let message = format!("the session behind `{}` does not answer: {error}", path.display());
-            Failure::new(
+            CommandError::new(
                 message,
                 format!("an agent of a run starts this; without {VARIABLE} it serves the lessons"),
             )
@@ -69,17 +69,17 @@ impl Served {
         Ok(Served::of(INSIDE, offers, Box::new(move |tool, args| visit.call(tool, args))))
     }
 
-    fn lessons(cli: &GlobalArgs) -> Result<Served, Failure> {
+    fn lessons(cli: &GlobalArgs) -> Result<Served, CommandError> {
         let paper = records::existing(cli)?;
-        let names = [Name::from(bench::RECALL)].into();
-        let offers = bench::tools(&names, &Schema::anything()).iter().map(Offer::from).collect();
+        let names = [Name::from(toolset::RECALL)].into();
+        let offers = toolset::tools(&names, &Schema::anything()).iter().map(Offer::from).collect();
         let answering = move |tool: &str, args: Json| match (tool, args.get("about").and_then(Json::as_str)) {
-            (bench::RECALL, Some(about)) => match &paper {
+            (toolset::RECALL, Some(about)) => match &paper {
                 Some(paper) => paper.tell(about).map_err(|error| error.to_string()),
                 None => Ok(String::from("nothing is remembered here yet")),
             },
-            (bench::RECALL, None) => Err(String::from("say what it is about: {\"about\": \"…\"}")),
-            (other, _) => Err(format!("there is no tool `{other}` here; there is {}", bench::RECALL)),
+            (toolset::RECALL, None) => Err(String::from("say what it is about: {\"about\": \"…\"}")),
+            (other, _) => Err(format!("there is no tool `{other}` here; there is {}", toolset::RECALL)),
         };
         Ok(Served::of(OUTSIDE, offers, Box::new(answering)))
     }

@@ -1,20 +1,20 @@
 //! `ftl protocols`: every protocol, where it comes from, and whether it is sound.
 
-use ftl_command::shelf::{Shelf, is_built_in};
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::protocol_loader::{Shelf, is_built_in};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_language::library::Protocol;
-use ftl_language::source::Origin;
+use ftl_language::source::DocumentOrigin;
 use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
-use crate::facts::{self, ProblemFact};
+use crate::checker_report::{self, ProblemFact};
 use crate::problems;
 
 /// How much of a digest a person needs to see.
 const SHORT_DIGEST: usize = 12;
 
 /// `ftl protocols`: each with origin, size and digest.
-pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let shelf = Shelf::load(cli)?;
     if out.is_json() {
         out.json(&as_json(&shelf))?;
@@ -27,9 +27,9 @@ pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     for (file, _) in shelf.library.strays() {
         let path = &shelf.library.sources()[*file as usize].path;
         let message = format!("`{path}` adds no protocol");
-        out.warning(&Failure::new(message, format!("`ftl check {path}` says why")));
+        out.warning(&CommandError::new(message, format!("`ftl check {path}` says why")));
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn as_json(shelf: &Shelf) -> Json {
@@ -57,13 +57,13 @@ fn as_json(shelf: &Shelf) -> Json {
     let rows: Vec<Json> = shelf.library.protocols().map(row).collect();
     let strays = shelf.library.strays().iter();
     let mut loose: Vec<ProblemFact> =
-        strays.flat_map(|(_, problems)| facts::problems(sources, problems)).collect();
+        strays.flat_map(|(_, problems)| checker_report::problems(sources, problems)).collect();
     loose.extend(shelf.left_out.iter().map(ProblemFact::unreadable));
     json!({ "protocols": rows, "problems": loose })
 }
 
 fn replaces(protocol: &Protocol) -> bool {
-    protocol.origin != Origin::BuiltIn && is_built_in(&protocol.name)
+    protocol.origin != DocumentOrigin::BuiltIn && is_built_in(&protocol.name)
 }
 
 fn table(shelf: &Shelf) -> String {
@@ -87,9 +87,11 @@ fn row(shelf: &Shelf, protocol: &Protocol) -> Vec<String> {
     };
     let path = safe(&shelf.source(protocol).path);
     let origin = match protocol.origin {
-        Origin::BuiltIn => "built-in".to_owned(),
-        Origin::User | Origin::File if replaces(protocol) => format!("user, replaces built-in: {path}"),
-        Origin::User | Origin::File => format!("user: {path}"),
+        DocumentOrigin::BuiltIn => "built-in".to_owned(),
+        DocumentOrigin::User | DocumentOrigin::File if replaces(protocol) => {
+            format!("user, replaces built-in: {path}")
+        }
+        DocumentOrigin::User | DocumentOrigin::File => format!("user: {path}"),
     };
     let digest = protocol.digest.get(..SHORT_DIGEST).unwrap_or(&protocol.digest);
     vec![

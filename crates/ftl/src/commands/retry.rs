@@ -6,19 +6,19 @@
 use std::collections::BTreeSet;
 
 use ftl_command::session::session_failure;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
-use ftl_engine::hands::site::retry::Retried;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
+use ftl_engine::executors::worktrees::retry::Retried;
 use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
-use ftl_records::plan_file::Plan;
-use ftl_view::board::{Row, Standing};
+use ftl_records::plan_file::CampaignPlan;
+use ftl_view::board::{TaskRow, TaskStage};
 
 use super::flow::{Course, carry_out, course_of, planned};
 use super::run::board_of;
-use crate::cli::Retry;
+use crate::cli::RetryArgs;
 
 /// Tries blocked tasks again.
-pub(crate) fn retry(cli: &GlobalArgs, asked: &Retry, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn retry(cli: &GlobalArgs, asked: &RetryArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let store = session::store_of_runs(&place)?;
@@ -28,7 +28,7 @@ pub(crate) fn retry(cli: &GlobalArgs, asked: &Retry, out: &Out) -> Result<Exit, 
         let message = format!("run {} has not ended", row.run);
         let hint =
             format!("`ftl resume {}` goes on with it; `ftl why {}` tells where it stands", row.run, row.run);
-        return Err(Failure { exit: Exit::NotAllowed, ..Failure::new(message, hint) });
+        return Err(CommandError { exit: ExitStatus::NotAllowed, ..CommandError::new(message, hint) });
     }
     let session = session::open(cli)?;
     let course = course(&session, &row.run, asked)?;
@@ -37,13 +37,13 @@ pub(crate) fn retry(cli: &GlobalArgs, asked: &Retry, out: &Out) -> Result<Exit, 
 }
 
 /// What is to be done again of a run.
-fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course, Failure> {
+fn course(session: &Session, run: &RunId, asked: &RetryArgs) -> Result<Course, CommandError> {
     let (Some(course), Some(plan)) = (course_of(session, run)?, planned(session, run)?) else {
         let message = format!("run {run} has no plan whose tasks could be tried again");
         return Err(not_allowed(message, "`ftl retry` is for tasks and campaigns that came to a plan"));
     };
     let rows = board_of(session, run)?.rows();
-    let again = chosen(&rows, &asked.tasks, run)?;
+    let again = choose_tasks(&rows, &asked.tasks, run)?;
     let plan = part_of(plan, &rows, &again);
     let retried = retried(session, run, (&plan, &rows), asked.fresh)?;
     let options = RunOptions { plan: Some(plan), after: Some(run.clone()), retried, ..RunOptions::default() };
@@ -51,16 +51,16 @@ fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course, Failu
 }
 
 /// Whether a task began and has not landed.
-fn is_blocked(row: &Row) -> bool {
+fn is_blocked(row: &TaskRow) -> bool {
     match row.stands {
-        Standing::Blocked(_) | Standing::Held(_) | Standing::Works(_) => true,
-        Standing::Waits(_) | Standing::Unreachable(_) | Standing::Landed(_) => false,
+        TaskStage::Blocked(_) | TaskStage::Held(_) | TaskStage::Works(_) => true,
+        TaskStage::Waits(_) | TaskStage::Unreachable(_) | TaskStage::Landed(_) => false,
     }
 }
 
 /// The blocked tasks that were named, or all of them.
-fn chosen(rows: &[Row], named: &[String], run: &RunId) -> Result<BTreeSet<String>, Failure> {
-    let blocked: Vec<&Row> = rows.iter().filter(|row| is_blocked(row)).collect();
+fn choose_tasks(rows: &[TaskRow], named: &[String], run: &RunId) -> Result<BTreeSet<String>, CommandError> {
+    let blocked: Vec<&TaskRow> = rows.iter().filter(|row| is_blocked(row)).collect();
     if blocked.is_empty() {
         let message = format!("no task of run {run} is blocked");
         return Err(not_allowed(message, &format!("`ftl why {run}` tells how it has ended")));
@@ -76,7 +76,10 @@ fn chosen(rows: &[Row], named: &[String], run: &RunId) -> Result<BTreeSet<String
             Some(row) => drop(again.insert(row.seq.clone())),
             None => {
                 let message = format!("run {run} has no blocked task `{name}`");
-                return Err(Failure::new(message, format!("its blocked tasks are {}", known().join(", "))));
+                return Err(CommandError::new(
+                    message,
+                    format!("its blocked tasks are {}", known().join(", ")),
+                ));
             }
         }
     }
@@ -84,15 +87,15 @@ fn chosen(rows: &[Row], named: &[String], run: &RunId) -> Result<BTreeSet<String
 }
 
 /// The part of a plan that is done again: these tasks, and whatever needs nothing but them and what has landed.
-fn part_of(mut plan: Plan, rows: &[Row], again: &BTreeSet<String>) -> Plan {
+fn part_of(mut plan: CampaignPlan, rows: &[TaskRow], again: &BTreeSet<String>) -> CampaignPlan {
     let landed: BTreeSet<&str> = rows
         .iter()
-        .filter(|row| matches!(row.stands, Standing::Landed(_)))
+        .filter(|row| matches!(row.stands, TaskStage::Landed(_)))
         .map(|row| row.seq.as_str())
         .collect();
-    let never_ran: Vec<&Row> = rows
+    let never_ran: Vec<&TaskRow> = rows
         .iter()
-        .filter(|row| matches!(row.stands, Standing::Waits(_) | Standing::Unreachable(_)))
+        .filter(|row| matches!(row.stands, TaskStage::Waits(_) | TaskStage::Unreachable(_)))
         .collect();
     let mut part = again.clone();
     // Each round takes those up whose parents are there; a plan has no more rounds than tasks.
@@ -115,15 +118,15 @@ fn part_of(mut plan: Plan, rows: &[Row], again: &BTreeSet<String>) -> Plan {
 fn retried(
     session: &Session,
     run: &RunId,
-    (plan, rows): (&Plan, &[Row]),
+    (plan, rows): (&CampaignPlan, &[TaskRow]),
     fresh: bool,
-) -> Result<Vec<Retried>, Failure> {
+) -> Result<Vec<Retried>, CommandError> {
     let mut all = Vec::new();
     for task in &plan.tasks {
         let Some(row) = rows.iter().find(|row| row.seq == task.seq && is_blocked(row)) else { continue };
         let reason = match &row.stands {
-            Standing::Blocked(why) | Standing::Held(why) => why.clone(),
-            Standing::Works(_) | Standing::Waits(_) | Standing::Unreachable(_) | Standing::Landed(_) => {
+            TaskStage::Blocked(why) | TaskStage::Held(why) => why.clone(),
+            TaskStage::Works(_) | TaskStage::Waits(_) | TaskStage::Unreachable(_) | TaskStage::Landed(_) => {
                 String::from("it was stopped before it came to its end")
             }
         };
@@ -136,6 +139,6 @@ fn retried(
     Ok(all)
 }
 
-fn not_allowed(message: String, hint: &str) -> Failure {
-    Failure { exit: Exit::NotAllowed, ..Failure::new(message, hint) }
+fn not_allowed(message: String, hint: &str) -> CommandError {
+    CommandError { exit: ExitStatus::NotAllowed, ..CommandError::new(message, hint) }
 }

@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ftl_command::protocol_loader::{LoadedTarget, Shelf};
 use ftl_command::session::session_failure;
-use ftl_command::shelf::{Found, Shelf};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{End, Entry, Event, Input, Run as Machine, Standing, Terms};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::drive::{Rest, Stop, Watch};
+use ftl_engine::drive::{DriveEnd, DriveObserver, StopSignal};
 use ftl_engine::driver::{Driver, Opening, Todo};
-use ftl_engine::hands::script::{MAX_SCRIPT_BYTES, Script};
+use ftl_engine::executors::script::{MAX_SCRIPT_BYTES, Script};
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_language::library::Library;
 use ftl_store::order::Order;
 use ftl_store::owner::Card;
@@ -31,11 +31,11 @@ use ftl_view::summary::{RunStanding, Summary};
 use serde_json::{Value as Json, json};
 
 use super::{code, flow};
-use crate::cli::{Resume, Run};
-use crate::document::Document;
-use crate::known::{self, Known};
+use crate::agent_follower;
+use crate::cli::{Resume, RunArgs};
+use crate::document::RunDocument;
+use crate::known::{self, RunOverview};
 use crate::live::Live;
-use crate::talk;
 
 /// How often the end of a run that another process drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -47,14 +47,14 @@ const MAX_QUIET: Duration = Duration::from_secs(1);
 const MAX_TOGETHER: usize = 16;
 
 /// Opens a run of a protocol and drives it.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Run, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(script).transpose()?;
     let inputs = inputs(&asked.inputs)?;
     let shelf = Shelf::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
-    talk::follow(&session, asked.talk);
+    agent_follower::follow(&session, asked.talk);
     let terms = session.config().terms(session.library());
     let opening = Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms };
     let stop = signals::stop(out)?;
@@ -69,24 +69,24 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Run, out: &Out) -> Result<Exit, Fail
         );
         out.progress(&format!("{}\n", title.trim_end()))?;
     }
-    let wheel = Wheel::new(&session, &stop, out);
+    let wheel = ForegroundRun::new(&session, &stop, out);
     let rest = wheel.drive_with_person(cli, driver, todo)?;
     report(&wheel, &[(id, Left::Rest(rest))])
 }
 
 /// What is wrong with a name or an input is told before a store is made for it.
-pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, Failure> {
+pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, CommandError> {
     match shelf.find_name(name)? {
-        Found::Protocol(_) => {}
-        Found::Stray(_) => {
+        LoadedTarget::Protocol(_) => {}
+        LoadedTarget::Stray(_) => {
             let message = format!("the document of `{name}` defines no protocol");
-            return Err(Failure::new(message, "`ftl check` tells what is wrong with it"));
+            return Err(CommandError::new(message, "`ftl check` tells what is wrong with it"));
         }
-        Found::Unreadable(unreadable) => return Err(unreadable.failure),
+        LoadedTarget::Unreadable(unreadable) => return Err(unreadable.failure),
     }
     let Some(program) = shelf.library.program(name) else {
         let message = format!("`{name}` is not sound, and does not run");
-        return Err(Failure::new(message, format!("`ftl check {name}` tells what is wrong with it")));
+        return Err(CommandError::new(message, format!("`ftl check {name}` tells what is wrong with it")));
     };
     let mut takes: Vec<String> = program.inputs.iter().map(input_hint).collect();
     takes.insert(0, format!("ftl run {name}"));
@@ -95,7 +95,9 @@ pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result
     let library = Arc::new(shelf.library);
     let refusal = Machine::new(library.clone()).decide(&Input { at: 0, event }).refusal;
     match refusal {
-        Some(refusal) => Err(Failure::usage(refusal.message, format!("type it as `{}`", takes.join(" ")))),
+        Some(refusal) => {
+            Err(CommandError::usage(refusal.message, format!("type it as `{}`", takes.join(" "))))
+        }
         None => Ok(library),
     }
 }
@@ -106,7 +108,7 @@ fn input_hint(input: &InputCode) -> String {
 }
 
 /// Takes runs over that nobody drives, and drives them on.
-pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;
@@ -135,13 +137,13 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
             let told: String = held.iter().map(held_text).collect();
             out.text(&format!("nothing to resume\n{told}"))?;
         }
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     if !out.is_json() {
         out.progress(&held.iter().map(held_text).collect::<String>())?;
     }
     let session = session::open(cli)?;
-    talk::follow(&session, asked.talk);
+    agent_follower::follow(&session, asked.talk);
     let stop = signals::stop(out)?;
     match rows.as_slice() {
         [row] if row.settled && session.only_plans(&row.run) => {
@@ -150,7 +152,7 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
             flow::take_on(cli, &run, asked.talk, out)
         }
         [row] => {
-            let wheel = Wheel::new(&session, &stop, out);
+            let wheel = ForegroundRun::new(&session, &stop, out);
             let left = match wheel.resume(row, by.as_deref())? {
                 Left::Rest(rest) => Left::Rest(wheel.with_person(cli, &row.run, rest)?),
                 left @ Left::Theirs(..) => left,
@@ -161,12 +163,14 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
             }
             report(&wheel, &[(row.run.clone(), left)])
         }
-        several => resume_all(&Wheel { several: true, ..Wheel::new(&session, &stop, out) }, several),
+        several => {
+            resume_all(&ForegroundRun { several: true, ..ForegroundRun::new(&session, &stop, out) }, several)
+        }
     }
 }
 
 /// A run that is held, in words: why it is not taken, and what takes it.
-fn held_text(known: &Known) -> String {
+fn held_text(known: &RunOverview) -> String {
     let (run, summary) = (&known.row.run, &known.summary);
     let why = summary.reason.as_deref().map_or(String::new(), |why| format!(": {}", safe(why)));
     let (word, state) = (runs::standing(RunStanding::Known(Standing::Held)), safe(&summary.state));
@@ -175,7 +179,7 @@ fn held_text(known: &Known) -> String {
 }
 
 /// The same as a document.
-fn held_document(known: &Known) -> Json {
+fn held_document(known: &RunOverview) -> Json {
     let (run, summary) = (&known.row.run, &known.summary);
     let command = format!("ftl resume {run}");
     json!({ "run": run, "state": summary.state, "why": summary.reason, "command": command })
@@ -183,11 +187,14 @@ fn held_document(known: &Known) -> Json {
 
 /// The runs that go on by themselves once somebody drives them, and that nobody drives; and those that are held, which
 /// go on when a person names them.
-fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<(Vec<RunRow>, Vec<Known>), Failure> {
+fn waiting_for_a_driver(
+    place: &StateFolder,
+    store: &dyn Store,
+) -> Result<(Vec<RunRow>, Vec<RunOverview>), CommandError> {
     let (mut rows, mut held) = (Vec::new(), Vec::new());
     let open = Most { ended: 0, ..Most::ALL };
     for row in store.newest(open).map_err(|error| session::store_failure(&error))?.rows {
-        let known = Known::of(place, row)?;
+        let known = RunOverview::of(place, row)?;
         if known.row.settled || known.driven != Driven::ByNobody {
             continue;
         }
@@ -203,12 +210,12 @@ fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<(Vec<RunRow>
 
 /// Drives several runs side by side, so many at a time: one that waits for a service keeps no other
 /// from going on.
-fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
+fn resume_all(wheel: &ForegroundRun<'_>, rows: &[RunRow]) -> Result<ExitStatus, CommandError> {
     let next = AtomicUsize::new(0);
     let ended = Mutex::new(Vec::new());
     let work = || {
         while let Some(row) =
-            rows.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wheel.stop.said() == 0)
+            rows.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wheel.stop.times_said() == 0)
         {
             let left = wheel.resume(row, None);
             ended.lock().unwrap_or_else(PoisonError::into_inner).push((row.run.clone(), left));
@@ -226,7 +233,7 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
         match left {
             Ok(left) => ends.push((run, left)),
             Err(error) => {
-                let error = Failure { message: format!("run {run}: {}", error.message), ..error };
+                let error = CommandError { message: format!("run {run}: {}", error.message), ..error };
                 wheel.out.error(&error);
                 failure = Some(error.exit);
             }
@@ -242,24 +249,24 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
 }
 
 /// Driving runs in the foreground.
-pub(crate) struct Wheel<'a> {
+pub(crate) struct ForegroundRun<'a> {
     pub(super) session: &'a Session,
-    pub(super) stop: &'a Stop,
+    pub(super) stop: &'a StopSignal,
     pub(super) out: &'a Out,
     /// Whether lines say which run they are about, because there are several.
     several: bool,
 }
 
-impl<'a> Wheel<'a> {
+impl<'a> ForegroundRun<'a> {
     /// A wheel that shows the progress of one run.
-    pub(crate) fn new(session: &'a Session, stop: &'a Stop, out: &'a Out) -> Wheel<'a> {
-        Wheel { session, stop, out, several: false }
+    pub(crate) fn new(session: &'a Session, stop: &'a StopSignal, out: &'a Out) -> ForegroundRun<'a> {
+        ForegroundRun { session, stop, out, several: false }
     }
 
     /// Resumes a run; where a person says so, also what is held in it.
-    fn resume(&self, row: &RunRow, by: Option<&str>) -> Result<Left, Failure> {
+    fn resume(&self, row: &RunRow, by: Option<&str>) -> Result<Left, CommandError> {
         if row.settled {
-            return Ok(Left::Rest(Rest::Rests(known::summary(row))));
+            return Ok(Left::Rest(DriveEnd::Rests(known::summary(row))));
         }
         if let Some(by) = by {
             self.let_go_on(&row.run, by)?;
@@ -268,7 +275,7 @@ impl<'a> Wheel<'a> {
     }
 
     /// Leaves an order for everything that is held and can be asked again.
-    fn let_go_on(&self, run: &RunId, by: &str) -> Result<(), Failure> {
+    fn let_go_on(&self, run: &RunId, by: &str) -> Result<(), CommandError> {
         let machine = self.session.look(run).map_err(|error| session_failure(&error))?;
         for instance in machine.live().filter(|one| !one.held.is_empty()) {
             let order = Order::Resume { instance: instance.id, by: by.to_owned() };
@@ -278,10 +285,10 @@ impl<'a> Wheel<'a> {
     }
 
     /// Drives a run on, or watches the process that does until it rests.
-    fn drive_on(&self, run: &RunId) -> Result<Left, Failure> {
+    fn drive_on(&self, run: &RunId) -> Result<Left, CommandError> {
         self.tell_driver(run, "watching it until it rests")?;
         loop {
-            let mut enough = || self.stop.said() > 0 || self.rests(run);
+            let mut enough = || self.stop.times_said() > 0 || self.rests(run);
             let claim = self.session.claim(run, &mut enough).map_err(|error| session_failure(&error))?;
             let card = match claim {
                 Claim::Ours(lease) => return self.drive_claimed(&lease).map(Left::Rest),
@@ -290,9 +297,9 @@ impl<'a> Wheel<'a> {
             let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
             let summary = row.as_ref().map(known::summary).unwrap_or_default();
             if row.is_none_or(|row| row.settled) {
-                return Ok(Left::Rest(Rest::Rests(summary)));
+                return Ok(Left::Rest(DriveEnd::Rests(summary)));
             }
-            if self.stop.said() > 0 {
+            if self.stop.times_said() > 0 {
                 return Ok(Left::Theirs(summary, card));
             }
             std::thread::sleep(LOOK);
@@ -306,7 +313,7 @@ impl<'a> Wheel<'a> {
         run: &RunId,
         doing: &str,
         enough: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Rest>, Failure> {
+    ) -> Result<Option<DriveEnd>, CommandError> {
         let lease = self.claim_when_free(run, doing, enough)?;
         lease.map(|lease| self.drive_claimed(&lease)).transpose()
     }
@@ -317,7 +324,7 @@ impl<'a> Wheel<'a> {
         run: &RunId,
         doing: &str,
         enough: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Lease>, Failure> {
+    ) -> Result<Option<Lease>, CommandError> {
         let mut tell = Some(Instant::now() + MAX_QUIET);
         let mut look = || {
             if tell.is_some_and(|at| Instant::now() >= at) {
@@ -325,7 +332,7 @@ impl<'a> Wheel<'a> {
                 // Who it is only helps; whether it lives is looked at anyway.
                 let _ = self.tell_driver(run, doing);
             }
-            self.stop.said() > 0 || self.is_free(run) || enough()
+            self.stop.times_said() > 0 || self.is_free(run) || enough()
         };
         match self.session.claim(run, &mut look).map_err(|error| session_failure(&error))? {
             Claim::Ours(lease) => Ok(Some(lease)),
@@ -339,14 +346,14 @@ impl<'a> Wheel<'a> {
         (driver, todo): (Driver, Todo),
         answers: BTreeMap<Name, Result<Value, ftl_core::run::Failure>>,
         seen: &mut Vec<Entry>,
-    ) -> Result<Rest, Failure> {
+    ) -> Result<DriveEnd, CommandError> {
         let mut follow = Remember { follow: Follow { out: self.out, before: String::from(" ") }, seen };
         let rest = self.session.drive_task(driver, todo, self.stop, &mut follow, answers);
         rest.map_err(|error| session_failure(&error))
     }
 
     /// Says who drives a run, if somebody does, and what this process does meanwhile.
-    fn tell_driver(&self, run: &RunId, doing: &str) -> Result<(), Failure> {
+    fn tell_driver(&self, run: &RunId, doing: &str) -> Result<(), CommandError> {
         let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
         let Some(row) = row else { return Ok(()) };
         match driven(self.session.place(), &row).map_err(|error| session_failure(&error))? {
@@ -371,13 +378,13 @@ impl<'a> Wheel<'a> {
     }
 
     /// Brings a run that was claimed back to where it was, and drives it.
-    fn drive_claimed(&self, lease: &Lease) -> Result<Rest, Failure> {
+    fn drive_claimed(&self, lease: &Lease) -> Result<DriveEnd, CommandError> {
         let (driver, todo) = self.session.recover(lease).map_err(|error| session_failure(&error))?;
         self.drive(driver, todo)
     }
 
     /// Drives a run that is ours, and shows what happens.
-    pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
+    pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<DriveEnd, CommandError> {
         let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
         if Board::is_drawn(&**self.session.library(), &driver.summary().protocol) {
             return self.drive_flow(driver, todo, &before);
@@ -387,7 +394,7 @@ impl<'a> Wheel<'a> {
     }
 
     /// Drives a flow: its board is drawn where there is a terminal, its news are told elsewhere.
-    fn drive_flow(&self, driver: Driver, todo: Todo, before: &str) -> Result<Rest, Failure> {
+    fn drive_flow(&self, driver: Driver, todo: Todo, before: &str) -> Result<DriveEnd, CommandError> {
         let board = self.board(driver.id())?;
         let is_drawn = !self.several && !self.session.is_heard() && !self.out.is_json() && out::is_drawable();
         if !is_drawn {
@@ -406,13 +413,13 @@ impl<'a> Wheel<'a> {
     }
 
     /// The board of a run as its journal makes it.
-    pub(crate) fn board(&self, run: &RunId) -> Result<Board, Failure> {
+    pub(crate) fn board(&self, run: &RunId) -> Result<Board, CommandError> {
         board_of(self.session, run)
     }
 }
 
 /// The board of a run as its journal makes it.
-pub(crate) fn board_of(session: &Session, run: &RunId) -> Result<Board, Failure> {
+pub(crate) fn board_of(session: &Session, run: &RunId) -> Result<Board, CommandError> {
     let mut board = Board::new(session.library().clone());
     for entry in &session.entries(run).map_err(|error| session_failure(&error))? {
         board.see(entry);
@@ -423,7 +430,7 @@ pub(crate) fn board_of(session: &Session, run: &RunId) -> Result<Board, Failure>
 /// How a command leaves a run.
 pub(crate) enum Left {
     /// It came to rest, or was stopped, in this process.
-    Rest(Rest),
+    Rest(DriveEnd),
     /// Another process drives it on; this command only looks no longer.
     Theirs(Summary, Option<Card>),
 }
@@ -434,7 +441,7 @@ struct Follow<'a> {
     before: String,
 }
 
-impl Watch for Follow<'_> {
+impl DriveObserver for Follow<'_> {
     fn see(&mut self, entries: &[Entry], _: &Summary) {
         if self.out.is_json() {
             return;
@@ -453,7 +460,7 @@ struct Remember<'a> {
     seen: &'a mut Vec<Entry>,
 }
 
-impl Watch for Remember<'_> {
+impl DriveObserver for Remember<'_> {
     fn see(&mut self, entries: &[Entry], summary: &Summary) {
         self.follow.see(entries, summary);
         self.seen.extend(entries.iter().cloned());
@@ -463,7 +470,7 @@ impl Watch for Remember<'_> {
 /// Draws a flow while it is driven.
 struct Drawn<'a>(&'a Live);
 
-impl Watch for Drawn<'_> {
+impl DriveObserver for Drawn<'_> {
     fn see(&mut self, entries: &[Entry], summary: &Summary) {
         self.0.see(entries, summary);
     }
@@ -478,7 +485,7 @@ struct News<'a> {
     board: Board,
 }
 
-impl Watch for News<'_> {
+impl DriveObserver for News<'_> {
     fn see(&mut self, entries: &[Entry], _: &Summary) {
         let mut text = String::new();
         for entry in entries {
@@ -511,23 +518,23 @@ impl Watch for News<'_> {
 }
 
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
-pub(crate) fn report(wheel: &Wheel<'_>, ends: &[(RunId, Left)]) -> Result<Exit, Failure> {
+pub(crate) fn report(wheel: &ForegroundRun<'_>, ends: &[(RunId, Left)]) -> Result<ExitStatus, CommandError> {
     report_landing(wheel, ends, false)
 }
 
 /// The same; `by_flag` says that a flag of this command asked for the landing, whatever the settings say.
 pub(super) fn report_landing(
-    wheel: &Wheel<'_>,
+    wheel: &ForegroundRun<'_>,
     ends: &[(RunId, Left)],
     by_flag: bool,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let out = wheel.out;
     let set = wheel.session.config().terms(wheel.session.library()).policies;
     let mut exits = Vec::new();
     let mut note = |board: Option<&Board>, left: &Left| {
         let is_missed = board.is_some_and(|board| board.has_missed_landing(&set, by_flag));
         exits.push(match exit_of(left) {
-            Exit::Done if is_missed => Exit::Blocked,
+            ExitStatus::Done if is_missed => ExitStatus::Blocked,
             exit => exit,
         });
     };
@@ -555,7 +562,7 @@ pub(super) fn report_landing(
         for (id, left) in ends {
             let board = ended_flow(wheel, id, left)?;
             if let Some(board) = &board {
-                text.push_str(&board.told(id, &summary_of(left).meters));
+                text.push_str(&board.render_report(id, &summary_of(left).meters));
             }
             note(board.as_ref(), left);
             text.push_str(&left_text(id, left));
@@ -565,11 +572,11 @@ pub(super) fn report_landing(
         }
         out.text(&text)?;
     }
-    Ok(exits.into_iter().max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
+    Ok(exits.into_iter().max_by_key(|exit| rank(*exit)).unwrap_or(ExitStatus::Done))
 }
 
 /// The board of a flow that has come to its end.
-fn ended_flow(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Option<Board>, Failure> {
+fn ended_flow(wheel: &ForegroundRun<'_>, run: &RunId, left: &Left) -> Result<Option<Board>, CommandError> {
     if !Board::is_for(&**wheel.session.library(), &summary_of(left).protocol) {
         return Ok(None);
     }
@@ -579,16 +586,18 @@ fn ended_flow(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Option<Boar
 
 pub(crate) fn summary_of(left: &Left) -> &Summary {
     match left {
-        Left::Rest(Rest::Rests(summary) | Rest::Stopped(summary)) | Left::Theirs(summary, _) => summary,
+        Left::Rest(DriveEnd::Rests(summary) | DriveEnd::Stopped(summary)) | Left::Theirs(summary, _) => {
+            summary
+        }
     }
 }
 
 /// How a run was left, as a document.
-pub(crate) fn document<'a>(id: &'a RunId, left: &'a Left) -> Document<'a> {
+pub(crate) fn document<'a>(id: &'a RunId, left: &'a Left) -> RunDocument<'a> {
     match left {
-        Left::Rest(Rest::Rests(summary)) => Document::left(id, summary, false),
-        Left::Rest(Rest::Stopped(summary)) => Document::left(id, summary, true),
-        Left::Theirs(summary, card) => Document::left(id, summary, true).driven_by(card.as_ref()),
+        Left::Rest(DriveEnd::Rests(summary)) => RunDocument::of_left_run(id, summary, false),
+        Left::Rest(DriveEnd::Stopped(summary)) => RunDocument::of_left_run(id, summary, true),
+        Left::Theirs(summary, card) => RunDocument::of_left_run(id, summary, true).driven_by(card.as_ref()),
     }
 }
 
@@ -596,8 +605,8 @@ pub(crate) fn document<'a>(id: &'a RunId, left: &'a Left) -> Document<'a> {
 pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
     let hint = paint(paint::HINT, "hint:");
     match left {
-        Left::Rest(Rest::Rests(summary)) => runs::at_rest(id, summary),
-        Left::Rest(Rest::Stopped(summary)) => {
+        Left::Rest(DriveEnd::Rests(summary)) => runs::at_rest(id, summary),
+        Left::Rest(DriveEnd::Stopped(summary)) => {
             let word = runs::standing(RunStanding::Interrupted);
             format!("run {id} {word} in {}\n{hint} `ftl resume {id}` goes on\n", safe(&summary.state))
         }
@@ -612,30 +621,34 @@ pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
 }
 
 /// How a command ends that left a run so.
-pub(crate) fn exit_of(left: &Left) -> Exit {
+pub(crate) fn exit_of(left: &Left) -> ExitStatus {
     match left {
-        Left::Rest(Rest::Stopped(_)) | Left::Theirs(..) => Exit::Interrupted,
-        Left::Rest(Rest::Rests(summary)) => match summary.standing.end() {
-            Some(End::Complete) => Exit::Done,
-            Some(End::Error) => Exit::Error,
-            Some(End::Blocked | End::Escalated | End::Stopped | End::Cancelled) | None => Exit::Blocked,
+        Left::Rest(DriveEnd::Stopped(_)) | Left::Theirs(..) => ExitStatus::Interrupted,
+        Left::Rest(DriveEnd::Rests(summary)) => match summary.standing.end() {
+            Some(End::Complete) => ExitStatus::Done,
+            Some(End::Error) => ExitStatus::Error,
+            Some(End::Blocked | End::Escalated | End::Stopped | End::Cancelled) | None => ExitStatus::Blocked,
         },
     }
 }
 
 /// Of several exits the one that a script must hear of.
-fn rank(exit: Exit) -> u8 {
+fn rank(exit: ExitStatus) -> u8 {
     match exit {
-        Exit::Done => 0,
-        Exit::Blocked => 1,
-        Exit::Error | Exit::Usage | Exit::Refused | Exit::NotAllowed | Exit::Malformed => 2,
-        Exit::Interrupted => 3,
+        ExitStatus::Done => 0,
+        ExitStatus::Blocked => 1,
+        ExitStatus::Error
+        | ExitStatus::Usage
+        | ExitStatus::Refused
+        | ExitStatus::NotAllowed
+        | ExitStatus::Malformed => 2,
+        ExitStatus::Interrupted => 3,
     }
 }
 
-fn script(path: &Path) -> Result<String, Failure> {
+fn script(path: &Path) -> Result<String, CommandError> {
     let wrong = |message: String| {
-        Failure::new(
+        CommandError::new(
             format!("`{}`: {message}", path.display()),
             "a script is TOML with one [[answer]] for each rule",
         )
@@ -645,27 +658,33 @@ fn script(path: &Path) -> Result<String, Failure> {
 }
 
 /// `name=value` words as inputs: JSON where it is JSON, text otherwise.
-fn inputs(words: &[String]) -> Result<Fields, Failure> {
+fn inputs(words: &[String]) -> Result<Fields, CommandError> {
     let mut fields: BTreeMap<Name, Value> = BTreeMap::new();
     for word in words {
         let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             let message = format!("`{word}` is no input");
-            return Err(Failure::usage(message, "an input is name=value, such as objective=\"fix the bug\""));
+            return Err(CommandError::usage(
+                message,
+                "an input is name=value, such as objective=\"fix the bug\"",
+            ));
         };
         if fields.insert(Name::from(name), value_of(value)?).is_some() {
-            return Err(Failure::usage(format!("`{name}` is given twice"), "give each input once"));
+            return Err(CommandError::usage(format!("`{name}` is given twice"), "give each input once"));
         }
     }
     Ok(fields)
 }
 
 /// A value as a person types it: JSON where it begins like JSON, text otherwise.
-pub(crate) fn value_of(text: &str) -> Result<Value, Failure> {
+pub(crate) fn value_of(text: &str) -> Result<Value, CommandError> {
     if !text.starts_with(['{', '[', '"']) {
         return Ok(serde_json::from_str(text).ok().filter(is_plain).unwrap_or_else(|| Value::text(text)));
     }
     serde_json::from_str(text).map_err(|error| {
-        Failure::usage(format!("the value is no JSON: {error}"), "quote it so that the shell leaves it alone")
+        CommandError::usage(
+            format!("the value is no JSON: {error}"),
+            "quote it so that the shell leaves it alone",
+        )
     })
 }
 

@@ -4,16 +4,16 @@
 use std::path::Path;
 
 use ftl_command::session::{session_failure, store_failure};
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
-use ftl_engine::hands::site::task_of;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
+use ftl_engine::executors::worktrees::task_of;
 use ftl_engine::session::find;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_git::{Extent, GitError, Kept, Repo, Trouble, Undone};
+use ftl_folder::state_folder::StateFolder;
+use ftl_git::{ErrorKind, Extent, GitError, KeptWork, Repo, Undone};
 use ftl_store::sqlite::SqliteStore;
 use ftl_view::paint::{self, paint, safe};
-use ftl_view::when;
+use ftl_view::relative_time;
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Salvage, Undo};
@@ -22,7 +22,7 @@ use crate::cli::{Salvage, Undo};
 const MAX_LISTED: usize = 50;
 
 /// `ftl undo [RUN]`.
-pub(crate) fn undo(cli: &GlobalArgs, asked: &Undo, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn undo(cli: &GlobalArgs, asked: &Undo, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let by = session::person(cli, &place)?;
     let named = match &asked.run {
@@ -44,12 +44,12 @@ pub(crate) fn undo(cli: &GlobalArgs, asked: &Undo, out: &Out) -> Result<Exit, Fa
     } else {
         out.text(&undone_text(&run, &undone))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn nothing_to_undo() -> Failure {
+fn nothing_to_undo() -> CommandError {
     let hint = "`ftl status --all` shows the runs; one that stayed on its branch has moved nothing of yours";
-    Failure::new("there is nothing to undo: no delivery of a run stands", hint)
+    CommandError::new("there is nothing to undo: no delivery of a run stands", hint)
 }
 
 fn undone_text(run: &RunId, undone: &Undone) -> String {
@@ -69,28 +69,28 @@ fn undone_text(run: &RunId, undone: &Undone) -> String {
 }
 
 /// `ftl salvage [ID]`.
-pub(crate) fn salvage(cli: &GlobalArgs, asked: &Salvage, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn salvage(cli: &GlobalArgs, asked: &Salvage, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     if asked.id.is_some() {
         session::not_an_agent(&place)?;
     }
     let Some(repo) = repository(&place)? else {
         if let Some(id) = &asked.id {
-            Kept::find(&[], id).map_err(|error| git_failure(&error))?;
+            KeptWork::find(&[], id).map_err(|error| git_failure(&error))?;
         }
-        return shown(&[], 0, out);
+        return print_rows(&[], 0, out);
     };
-    let all = repo.kept().map_err(|error| git_failure(&error))?;
+    let all = repo.list_kept().map_err(|error| git_failure(&error))?;
     match &asked.id {
         None => list(&place, &repo, all, asked.all, out),
         Some(id) => {
-            let kept = Kept::find(&all, id).map_err(|error| git_failure(&error))?;
+            let kept = KeptWork::find(&all, id).map_err(|error| git_failure(&error))?;
             bring_back(&repo, kept, asked, out)
         }
     }
 }
 
-fn bring_back(repo: &Repo, kept: &Kept, asked: &Salvage, out: &Out) -> Result<Exit, Failure> {
+fn bring_back(repo: &Repo, kept: &KeptWork, asked: &Salvage, out: &Out) -> Result<ExitStatus, CommandError> {
     let (label, commit) = (kept.label(), kept.commit.short());
     let failed = |error: GitError| git_failure(&error);
     let hint = paint(paint::HINT, "hint:");
@@ -115,46 +115,52 @@ fn bring_back(repo: &Repo, kept: &Kept, asked: &Salvage, out: &Out) -> Result<Ex
     } else {
         out.text(&text)?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Something kept, as it is listed.
 struct Row {
-    kept: Kept,
+    kept: KeptWork,
     task: Option<String>,
     extent: Option<Extent>,
 }
 
-fn list(place: &Place, repo: &Repo, mut all: Vec<Kept>, whole: bool, out: &Out) -> Result<Exit, Failure> {
+fn list(
+    place: &StateFolder,
+    repo: &Repo,
+    mut all: Vec<KeptWork>,
+    whole: bool,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let count = all.len();
     all.sort_by(|one, other| (other.when, &other.id, other.number).cmp(&(one.when, &one.id, one.number)));
     if !whole {
         all.truncate(MAX_LISTED);
     }
     let notes = SqliteStore::open_existing(&place.store()).map_err(|error| store_failure(&error))?;
-    let row = |kept: Kept| {
+    let row = |kept: KeptWork| {
         let task = notes.as_ref().map_or(Ok(None), |notes| task_of(notes, &kept.id));
         let task = task.map_err(|error| store_failure(&error))?;
         let extent = match repo.extent(&kept) {
             // One whose objects are gone is listed all the same.
-            Err(error) if error.trouble == Trouble::Missing => None,
+            Err(error) if error.trouble == ErrorKind::Missing => None,
             extent => extent.map_err(|error| git_failure(&error))?,
         };
         Ok(Row { kept, task, extent })
     };
-    let rows = all.into_iter().map(row).collect::<Result<Vec<Row>, Failure>>()?;
-    shown(&rows, count, out)
+    let rows = all.into_iter().map(row).collect::<Result<Vec<Row>, CommandError>>()?;
+    print_rows(&rows, count, out)
 }
 
-fn shown(rows: &[Row], count: usize, out: &Out) -> Result<Exit, Failure> {
+fn print_rows(rows: &[Row], count: usize, out: &Out) -> Result<ExitStatus, CommandError> {
     if out.is_json() {
         let kept: Vec<Json> = rows.iter().map(as_json).collect();
         out.json(&json!({ "count": count, "kept": kept }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     if rows.is_empty() {
         out.text("nothing is kept\n")?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let now = clock::wall();
     let labels = rows.iter().map(|row| row.kept.label().len()).max().unwrap_or(0);
@@ -167,7 +173,7 @@ fn shown(rows: &[Row], count: usize, out: &Out) -> Result<Exit, Failure> {
         "{hint} `ftl salvage ID` brings one back as a branch, with --into DIR as files\n"
     ));
     out.text(&text)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn line(row: &Row, labels: usize, now: u64) -> String {
@@ -175,7 +181,7 @@ fn line(row: &Row, labels: usize, now: u64) -> String {
     let much = row.extent.map_or(String::from("unknown"), |extent| {
         format!("{}, {}", paint::count(extent.files, "file"), size(extent.bytes))
     });
-    let mut words = vec![when::ago(row.kept.when * 1000, now), much];
+    let mut words = vec![relative_time::ago(row.kept.when * 1000, now), much];
     words.extend(row.task.as_deref().map(safe));
     words.push(safe(&row.kept.why));
     let words = words.join(paint::DOT);
@@ -189,7 +195,7 @@ fn as_json(row: &Row) -> Json {
         "run": run,
         "instance": row.kept.id.instance().map(|(_, instance)| instance),
         "task": row.task,
-        "when": when::stamp(row.kept.when * 1000),
+        "when": relative_time::stamp(row.kept.when * 1000),
         "why": row.kept.why,
         "files": row.extent.map(|extent| extent.files),
         "bytes": row.extent.map(|extent| extent.bytes),
@@ -214,7 +220,7 @@ fn absolute(folder: &Path) -> String {
 }
 
 /// The repository, where `ftl` has done something in it: looking makes nothing.
-pub(super) fn repository(place: &Place) -> Result<Option<Repo>, Failure> {
+pub(super) fn repository(place: &StateFolder) -> Result<Option<Repo>, CommandError> {
     if !ftl_folder::is_folder(&place.store().join("git")) {
         return Ok(None);
     }
@@ -224,27 +230,27 @@ pub(super) fn repository(place: &Place) -> Result<Option<Repo>, Failure> {
         .map_err(|error| git_failure(&error))
 }
 
-pub(super) fn git_failure(error: &GitError) -> Failure {
+pub(super) fn git_failure(error: &GitError) -> CommandError {
     let exit = match error.trouble {
-        Trouble::Stale | Trouble::Replaced => Exit::Refused,
-        Trouble::NoRepository
-        | Trouble::Unsuitable
-        | Trouble::Unknown
-        | Trouble::BadName
-        | Trouble::Cancelled
-        | Trouble::TooMuch
-        | Trouble::TimedOut
-        | Trouble::Git
-        | Trouble::Unreachable
-        | Trouble::Missing
-        | Trouble::Machine
-        | Trouble::Disk => Exit::Error,
+        ErrorKind::Stale | ErrorKind::Replaced => ExitStatus::Refused,
+        ErrorKind::NoRepository
+        | ErrorKind::Unsuitable
+        | ErrorKind::Unknown
+        | ErrorKind::BadName
+        | ErrorKind::Cancelled
+        | ErrorKind::TooMuch
+        | ErrorKind::TimedOut
+        | ErrorKind::Git
+        | ErrorKind::Unreachable
+        | ErrorKind::Missing
+        | ErrorKind::Machine
+        | ErrorKind::Disk => ExitStatus::Error,
     };
     let hint = error
         .hint
         .clone()
         .unwrap_or_else(|| String::from("nothing was changed; `ftl doctor` looks at the state"));
-    Failure { exit, ..Failure::new(&error.message, hint) }
+    CommandError { exit, ..CommandError::new(&error.message, hint) }
 }
 
 #[cfg(test)]

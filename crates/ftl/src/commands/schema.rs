@@ -7,28 +7,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ftl_agents::prompts::Prompts;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
-use ftl_core::catalogue::artifacts::{self, Artifact};
-use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, RoleRule, schema};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
+use ftl_core::catalogue::artifacts::{self, ArtifactKind};
+use ftl_core::catalogue::{ActionKind, Catalogue, Declaration, Role, RoleForm, RoleRule, schema};
 use ftl_core::nearest::nearest;
-use ftl_core::types::{Field, Record, Type};
+use ftl_core::types::{Field, RecordType, Type};
 use ftl_core::value::Name;
 use ftl_engine::session::prompts;
 use ftl_view::paint::{self, paint};
 use serde_json::{Value as Json, json};
 
 /// Lists everything, or prints one schema.
-pub(crate) fn run(cli: &GlobalArgs, name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, name: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let catalogue = Catalogue::standard();
     match name {
         Some(name) => out.json(&one(cli, catalogue, name)?)?,
         None if out.is_json() => out.json(&list(catalogue))?,
         None => out.text(&table(catalogue, out::width()))?,
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn one(cli: &GlobalArgs, catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
+fn one(cli: &GlobalArgs, catalogue: &Catalogue, name: &str) -> Result<Json, CommandError> {
     if let Some(action) = catalogue.action(name) {
         return Ok(action_schema(action));
     }
@@ -46,7 +46,7 @@ fn one(cli: &GlobalArgs, catalogue: &Catalogue, name: &str) -> Result<Json, Fail
         Some(near) => format!("did you mean `{near}`? {list}"),
         None => list.to_owned(),
     };
-    Err(Failure::new(format!("there is no action, role or artifact `{name}`"), hint))
+    Err(CommandError::new(format!("there is no action, role or artifact `{name}`"), hint))
 }
 
 fn action_schema(action: &Declaration) -> Json {
@@ -61,15 +61,15 @@ fn action_schema(action: &Declaration) -> Json {
 }
 
 /// The schema of an artifact is the document itself, for programs that check files by it.
-fn artifact_schema(artifact: &Artifact) -> Json {
+fn artifact_schema(artifact: &ArtifactKind) -> Json {
     let mut json = schema(&artifact.ty);
     json["$id"] = json!(format!("ftl:{}", artifact.path));
     json["description"] = json!(artifact.about);
     json
 }
 
-fn role_schema(cli: &GlobalArgs, role: &Role) -> Result<Json, Failure> {
-    let form = |form: &Form| {
+fn role_schema(cli: &GlobalArgs, role: &Role) -> Result<Json, CommandError> {
+    let form = |form: &RoleForm| {
         json!({
             "word": form.word,
             "about": form.about.trim(),
@@ -104,13 +104,13 @@ fn rules(rules: &[RoleRule]) -> Json {
 }
 
 /// The prompts of the repository: those of the program, and what stands in their place.
-fn own_prompts(cli: &GlobalArgs) -> Result<Prompts, Failure> {
+fn own_prompts(cli: &GlobalArgs) -> Result<Prompts, CommandError> {
     let place = session::place(cli)?;
-    prompts(&place).map_err(|why| Failure::new(why, "docs/agents.md says what a file of prompts holds"))
+    prompts(&place).map_err(|why| CommandError::new(why, "docs/agents.md says what a file of prompts holds"))
 }
 
 fn params(name: &Name, fields: &BTreeMap<Name, Field>) -> Json {
-    schema(&Type::Record(Arc::new(Record { name: name.clone(), fields: fields.clone(), open: false })))
+    schema(&Type::Record(Arc::new(RecordType { name: name.clone(), fields: fields.clone(), open: false })))
 }
 
 fn list(catalogue: &Catalogue) -> Json {
@@ -119,7 +119,7 @@ fn list(catalogue: &Catalogue) -> Json {
         let words: Vec<&str> = one.forms.iter().filter_map(|form| form.word).collect();
         json!({ "name": one.name, "about": one.about.trim(), "selector": one.selector, "words": words })
     };
-    let file = |one: &Artifact| json!({ "name": one.name, "path": one.path, "about": one.about });
+    let file = |one: &ArtifactKind| json!({ "name": one.name, "path": one.path, "about": one.about });
     json!({
         "actions": catalogue.actions().map(action).collect::<Vec<_>>(),
         "roles": catalogue.roles().map(role).collect::<Vec<_>>(),
@@ -129,10 +129,10 @@ fn list(catalogue: &Catalogue) -> Json {
 
 fn table(catalogue: &Catalogue, width: usize) -> String {
     let kinds = [
-        (Kind::Act, "Actions that change the world (DO)"),
-        (Kind::Look, "Actions that look (CHECK, DO)"),
-        (Kind::Gate, "Gates (CHECK, DO, GATE)"),
-        (Kind::Wait, "Actions that wait (WAIT)"),
+        (ActionKind::Act, "Actions that change the world (DO)"),
+        (ActionKind::Look, "Actions that look (CHECK, DO)"),
+        (ActionKind::Gate, "Gates (CHECK, DO, GATE)"),
+        (ActionKind::Wait, "Actions that wait (WAIT)"),
     ];
     let mut text = String::new();
     for (kind, title) in kinds {

@@ -1,12 +1,12 @@
 //! `ftl completions` and `ftl man`: made from the command line itself, at the moment they are asked for.
 
-use ftl_command::{Exit, Failure, Out};
+use ftl_command::{CommandError, ExitStatus, Out};
 use serde_json::json;
 
 use crate::cli;
 
 /// Prints the completion script of a shell.
-pub(crate) fn completions(shell: clap_complete::Shell, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn completions(shell: clap_complete::Shell, out: &Out) -> Result<ExitStatus, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "ftl", &mut script);
     let text = String::from_utf8_lossy(&script);
@@ -15,11 +15,11 @@ pub(crate) fn completions(shell: clap_complete::Shell, out: &Out) -> Result<Exit
     } else {
         out.bytes(&text)?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Prints the manual page of the program or of one command.
-pub(crate) fn man(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn man(name: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let mut root = cli::command();
     root.build();
     let command = match name {
@@ -31,7 +31,7 @@ pub(crate) fn man(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let command = if let Some(more) = more { command.long_about(more) } else { command };
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| {
-        Failure::new(format!("the manual page cannot be made: {error}"), "please report this")
+        CommandError::new(format!("the manual page cannot be made: {error}"), "please report this")
     })?;
     let text = String::from_utf8_lossy(&page);
     if out.is_json() {
@@ -39,10 +39,13 @@ pub(crate) fn man(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     } else {
         out.bytes(&text)?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn unknown(root: &clap::Command, name: &str) -> Failure {
+fn unknown(root: &clap::Command, name: &str) -> CommandError {
     let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
-    Failure::new(format!("there is no command `{name}`"), format!("the commands are {}", names.join(", ")))
+    CommandError::new(
+        format!("there is no command `{name}`"),
+        format!("the commands are {}", names.join(", ")),
+    )
 }

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::session_failure;
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, records, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, records, session};
 use ftl_core::amount::Unit;
 use ftl_core::json::Json;
-use ftl_core::plan::Status as TaskStatus;
+use ftl_core::plan::TaskStatus;
 use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
-use ftl_engine::session::{Target, find};
+use ftl_engine::session::{RunTarget, find};
 use ftl_folder::clock;
 use ftl_records::campaign_state::Campaign;
 use ftl_records::{Records, views};
@@ -21,15 +21,15 @@ use ftl_store::journal;
 use ftl_store::{Most, Newest, Store};
 use ftl_view::cause::cause;
 use ftl_view::paint::{self, paint, safe};
+use ftl_view::relative_time;
 use ftl_view::runs;
 use ftl_view::summary::Spent;
-use ftl_view::when;
 use serde::Serialize;
 
 use super::why;
-use crate::cli::Status;
-use crate::document::Document;
-use crate::known::Known;
+use crate::cli::StatusArgs;
+use crate::document::RunDocument;
+use crate::known::RunOverview;
 
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;
@@ -47,7 +47,7 @@ const MAX_AT: usize = 26;
 const INDENT: usize = 10;
 
 /// `ftl status`: runs with state, standing and cost.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Status, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &StatusArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let mut instance = None;
     let newest = match &asked.id {
@@ -71,15 +71,18 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Status, out: &Out) -> Result<Exit, F
         },
     };
     let left_out = LeftOut::from(&newest);
-    let mut known =
-        newest.rows.into_iter().map(|row| Known::of(&place, row)).collect::<Result<Vec<Known>, Failure>>()?;
+    let mut known = newest
+        .rows
+        .into_iter()
+        .map(|row| RunOverview::of(&place, row))
+        .collect::<Result<Vec<RunOverview>, CommandError>>()?;
     if let Some((run, id)) = &instance {
         known = known.into_iter().map(|one| one.of_instance(run, *id)).collect();
     }
     if out.is_json() {
         let campaign = views::status(campaign(cli, out)?.as_ref());
-        out.json(&Documents { campaign, runs: known.iter().map(Document::known).collect() })?;
-        return Ok(Exit::Done);
+        out.json(&Documents { campaign, runs: known.iter().map(RunDocument::of_overview).collect() })?;
+        return Ok(ExitStatus::Done);
     }
     if asked.id.is_none()
         && let Some(campaign) = campaign(cli, out)?.filter(Campaign::is_active)
@@ -93,11 +96,15 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Status, out: &Out) -> Result<Exit, F
         let whole = asked.id.is_some();
         out.text(&Table::of(&known, left_out, width).text(whole))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// A run out of its journal, to look at one instance of it.
-fn replayed(cli: &GlobalArgs, store: &dyn Store, target: &Target) -> Result<(Machine, InstanceId), Failure> {
+fn replayed(
+    cli: &GlobalArgs,
+    store: &dyn Store,
+    target: &RunTarget,
+) -> Result<(Machine, InstanceId), CommandError> {
     let run = &target.row.run;
     let entries = journal::load(store, run).map_err(|error| session::drive_failure(&error.into()))?;
     let machine = Machine::replay(Arc::new(Shelf::load(cli)?.library), &entries);
@@ -108,7 +115,7 @@ fn replayed(cli: &GlobalArgs, store: &dyn Store, target: &Target) -> Result<(Mac
 }
 
 /// The campaign in front, if there is one.
-fn campaign(cli: &GlobalArgs, out: &Out) -> Result<Option<Campaign>, Failure> {
+fn campaign(cli: &GlobalArgs, out: &Out) -> Result<Option<Campaign>, CommandError> {
     let Some(paper) = records::existing(cli)? else { return Ok(None) };
     records::with(out, &paper, Records::campaign)
 }
@@ -128,7 +135,7 @@ fn campaign_line(campaign: &Campaign) -> String {
 }
 
 /// How many runs are shown.
-fn most(asked: &Status, out: &Out) -> Most {
+fn most(asked: &StatusArgs, out: &Out) -> Most {
     if out.is_json() || asked.all { Most::ALL } else { Most { open: MAX_OPEN, ended: MAX_ENDED } }
 }
 
@@ -136,7 +143,7 @@ fn most(asked: &Status, out: &Out) -> Most {
 #[derive(Serialize)]
 struct Documents<'a> {
     campaign: Json,
-    runs: Vec<Document<'a>>,
+    runs: Vec<RunDocument<'a>>,
 }
 
 /// How many runs are not shown.
@@ -165,7 +172,7 @@ impl LeftOut {
 
 /// The list of runs, laid out in columns.
 struct Table<'a> {
-    shown: &'a [Known],
+    shown: &'a [RunOverview],
     left_out: LeftOut,
     at: usize,
     width: Option<usize>,
@@ -173,7 +180,7 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn of(shown: &'a [Known], left_out: LeftOut, width: Option<usize>) -> Table<'a> {
+    fn of(shown: &'a [RunOverview], left_out: LeftOut, width: Option<usize>) -> Table<'a> {
         let at = shown.iter().map(|one| paint::columns(&one.at())).max().unwrap_or(0).min(MAX_AT);
         Table { left_out, shown, at, width, now: clock::wall() }
     }
@@ -198,14 +205,14 @@ impl<'a> Table<'a> {
     }
 
     /// A run in one line, and a line for each thing that there is to know about it.
-    fn lines(&self, known: &Known, most: usize) -> Vec<String> {
+    fn lines(&self, known: &RunOverview, most: usize) -> Vec<String> {
         let summary = &known.summary;
         let head = format!(
             "{}  {}  {}  {}  {}",
-            paint(paint::STRONG, runs::named(&known.row.run, known.instance)),
+            paint(paint::STRONG, runs::instance_label(&known.row.run, known.instance)),
             paint::padded(&runs::standing(known.standing()), 11),
             paint::padded(&paint::fitted(&known.at(), Some(self.at)), self.at),
-            paint::padded(&paint(paint::QUIET, when::ago(known.row.changed, self.now)), 8),
+            paint::padded(&paint(paint::QUIET, relative_time::ago(known.row.changed, self.now)), 8),
             safe(&summary.title),
         );
         let mut lines = vec![paint::fitted(head.trim_end(), self.width)];
@@ -217,7 +224,7 @@ impl<'a> Table<'a> {
             more.extend(known.driver());
             more.extend(known.waits(most, self.now, room));
         }
-        let spent = runs::spent(&summary.meters);
+        let spent = runs::render_spent(&summary.meters);
         if !spent.is_empty() {
             more.push(paint(paint::QUIET, format!("spent {spent}")));
         }

@@ -6,28 +6,28 @@
 use std::io::Read as _;
 
 use ftl_command::session::session_failure;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_core::amount::Unit;
 use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::drive::Rest;
-use ftl_engine::hands::questions;
-use ftl_engine::session::{Session, Target, find};
+use ftl_engine::drive::DriveEnd;
+use ftl_engine::executors::questions;
+use ftl_engine::session::{RunTarget, Session, find};
 use ftl_folder::id::RunId;
 use ftl_store::MAX_COMMAND_BYTES;
 use ftl_store::order::{Order, Reply};
 use ftl_view::paint::{self, paint};
 use ftl_view::runs;
-use ftl_view::summary::{Wait, What};
+use ftl_view::summary::{RunWait, WaitSubject};
 use serde_json::json;
 
 use super::code;
-use super::run::{Left, Wheel, document, exit_of, left_text, value_of};
-use crate::cli::{Answer, Override, Raise, Stop, WaitArg};
+use super::run::{ForegroundRun, Left, document, exit_of, left_text, value_of};
+use crate::cli::{AnswerArgs, Override, Raise, StopArgs, WaitArg};
 use crate::known;
 
 /// `ftl answer ID VALUE`.
-pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn answer(cli: &GlobalArgs, asked: &AnswerArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let named = asked.id.contains('/');
@@ -43,14 +43,14 @@ pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit
     let wait = waiting(&waits, &target, named);
     let instance = wait.map_or(target.instance, |wait| InstanceId(wait.instance));
     let order = match wait.map(|wait| wait.what) {
-        Some(What::Word) => {
+        Some(WaitSubject::Word) => {
             let reason = asked.reason.clone().unwrap_or_default();
             Order::Say { instance, word: Name::from(text.trim()), by, reason, options: Fields::new() }
         }
         None if let Some(instance) = answered(&session, &target, &waits, named, &text, &by)? => {
             Order::Resume { instance, by }
         }
-        Some(What::Question | What::Held | What::Service | What::Work) | None => {
+        Some(WaitSubject::Question | WaitSubject::Held | WaitSubject::Service | WaitSubject::Work) | None => {
             Order::Answer { instance, action: None, value: answer_value(&text)?, by }
         }
     };
@@ -59,14 +59,14 @@ pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit
 }
 
 /// How an answer ends that ended its run: as the run did. One after which the run goes on or asks again is done.
-fn ended_as(session: &Session, run: &RunId, exit: Exit) -> Result<Exit, Failure> {
+fn ended_as(session: &Session, run: &RunId, exit: ExitStatus) -> Result<ExitStatus, CommandError> {
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
-    let ended = row.filter(|row| row.settled && exit == Exit::Done);
-    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(Rest::Rests(known::summary(&row))))))
+    let ended = row.filter(|row| row.settled && exit == ExitStatus::Done);
+    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(DriveEnd::Rests(known::summary(&row))))))
 }
 
 /// `ftl override ID STATE --reason`.
-pub(crate) fn override_(cli: &GlobalArgs, asked: &Override, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn override_(cli: &GlobalArgs, asked: &Override, out: &Out) -> Result<ExitStatus, CommandError> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let (instance, to, reason) = (target.instance, Name::from(asked.state.as_str()), asked.reason.clone());
@@ -74,10 +74,10 @@ pub(crate) fn override_(cli: &GlobalArgs, asked: &Override, out: &Out) -> Result
 }
 
 /// `ftl raise ID METER AMOUNT --reason`.
-pub(crate) fn raise(cli: &GlobalArgs, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn raise(cli: &GlobalArgs, asked: &Raise, out: &Out) -> Result<ExitStatus, CommandError> {
     let unit = Unit::of_meter(&asked.meter);
     let limit = unit.parse(&asked.amount).map_err(|error| {
-        Failure::usage(error.to_string(), "the amount is the new limit, not what is added")
+        CommandError::usage(error.to_string(), "the amount is the new limit, not what is added")
     })?;
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
@@ -86,7 +86,7 @@ pub(crate) fn raise(cli: &GlobalArgs, asked: &Raise, out: &Out) -> Result<Exit, 
 }
 
 /// `ftl stop ID`.
-pub(crate) fn stop(cli: &GlobalArgs, asked: &Stop, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn stop(cli: &GlobalArgs, asked: &StopArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let reason = asked.reason.clone().unwrap_or_default();
@@ -100,21 +100,21 @@ pub(crate) fn stop(cli: &GlobalArgs, asked: &Stop, out: &Out) -> Result<Exit, Fa
 }
 
 /// The person is looked at before anything is opened: an agent gets nowhere.
-fn begin(cli: &GlobalArgs) -> Result<(Session, String), Failure> {
+fn begin(cli: &GlobalArgs) -> Result<(Session, String), CommandError> {
     let place = session::place(cli)?;
     let by = session::person(cli, &place)?;
     session::store_of_runs(&place)?;
     Ok((session::open(cli)?, by))
 }
 
-fn target(session: &Session, id: &str) -> Result<Target, Failure> {
+fn target(session: &Session, id: &str) -> Result<RunTarget, CommandError> {
     find(&**session.store(), id).map_err(|error| session_failure(&error))
 }
 
 /// What a person answers when they name a run: what the named instance waits for, or else the only
 /// thing of the whole run that waits for a person.
-fn waiting<'a>(waits: &'a [Wait], target: &Target, named: bool) -> Option<&'a Wait> {
-    let speaks = |wait: &&Wait| matches!(wait.what, What::Question | What::Word);
+fn waiting<'a>(waits: &'a [RunWait], target: &RunTarget, named: bool) -> Option<&'a RunWait> {
+    let speaks = |wait: &&RunWait| matches!(wait.what, WaitSubject::Question | WaitSubject::Word);
     let own = waits.iter().filter(speaks).find(|wait| wait.instance == target.instance.0);
     let mut all = waits.iter().filter(speaks);
     let only = all.next().filter(|_| !named && all.next().is_none());
@@ -125,17 +125,17 @@ fn waiting<'a>(waits: &'a [Wait], target: &Target, named: bool) -> Option<&'a Wa
 /// on with it, if one asks.
 fn answered(
     session: &Session,
-    target: &Target,
-    waits: &[Wait],
+    target: &RunTarget,
+    waits: &[RunWait],
     named: bool,
     text: &str,
     by: &str,
-) -> Result<Option<InstanceId>, Failure> {
+) -> Result<Option<InstanceId>, CommandError> {
     let paper = session.records();
     let run = &target.row.run;
     let failed = |error: ftl_store::StoreError| session::store_failure(&error);
     let mut asking = Vec::new();
-    for wait in waits.iter().filter(|wait| wait.what == What::Held) {
+    for wait in waits.iter().filter(|wait| wait.what == WaitSubject::Held) {
         let instance = InstanceId(wait.instance);
         if (!named || instance == target.instance)
             && questions::open(paper, run, instance).map_err(failed)?.is_some()
@@ -150,14 +150,14 @@ fn answered(
 }
 
 /// A question as a person names it.
-fn question_of(text: &str) -> Result<ActionId, Failure> {
+fn question_of(text: &str) -> Result<ActionId, CommandError> {
     let wrong =
-        |_| Failure::usage(format!("`{text}` is no question"), "`ftl why ID` names them, such as 3.0");
+        |_| CommandError::usage(format!("`{text}` is no question"), "`ftl why ID` names them, such as 3.0");
     ActionId::try_from(text.to_owned()).map_err(wrong)
 }
 
 /// The instance that asks a question; the named one if none does, which then says so.
-fn asking(session: &Session, target: &Target, action: ActionId) -> Result<InstanceId, Failure> {
+fn asking(session: &Session, target: &RunTarget, action: ActionId) -> Result<InstanceId, CommandError> {
     let run = session.look(&target.row.run).map_err(|error| session_failure(&error))?;
     let asks = run.live().find(|one| one.open.contains_key(&action)).map(|one| one.id);
     Ok(asks.unwrap_or(target.instance))
@@ -167,25 +167,25 @@ fn asking(session: &Session, target: &Target, action: ActionId) -> Result<Instan
 /// is dead, or has not moved for as long as one may be silent, loses it.
 fn carry_out(
     session: &Session,
-    target: &Target,
+    target: &RunTarget,
     order: &Order,
     wait: WaitArg,
     out: &Out,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let run = &target.row.run;
     let number = session.send(run, order).map_err(|error| session_failure(&error))?;
     if wait.no_wait {
-        return kept(run, false, out);
+        return report_queued(run, false, out);
     }
     let stop = signals::stop(out)?;
-    let wheel = Wheel::new(session, &stop, out);
+    let wheel = ForegroundRun::new(session, &stop, out);
     let mut rest = None;
     loop {
         if let Some(reply) = session.reply(number).map_err(|error| session_failure(&error))? {
             return tell(&wheel, target, &reply, rest.as_ref());
         }
-        if rest.is_some() || stop.said() > 0 {
-            return kept(run, true, out);
+        if rest.is_some() || stop.times_said() > 0 {
+            return report_queued(run, true, out);
         }
         // An error shows itself in the next turn.
         let mut replied = || session.reply(number).map_or(true, |reply| reply.is_some());
@@ -194,7 +194,7 @@ fn carry_out(
 }
 
 /// The order is in the store; the next process that drives the run takes it.
-fn kept(run: &RunId, interrupted: bool, out: &Out) -> Result<Exit, Failure> {
+fn report_queued(run: &RunId, interrupted: bool, out: &Out) -> Result<ExitStatus, CommandError> {
     if out.is_json() {
         out.json(&json!({ "run": run, "kept": true, "interrupted": interrupted }))?;
     } else {
@@ -204,19 +204,24 @@ fn kept(run: &RunId, interrupted: bool, out: &Out) -> Result<Exit, Failure> {
             "{word} for run {run}\n{hint} whoever drives it takes the order; `ftl resume {run}` goes on\n"
         ))?;
     }
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
+    Ok(if interrupted { ExitStatus::Interrupted } else { ExitStatus::Done })
 }
 
-fn tell(wheel: &Wheel<'_>, target: &Target, reply: &Reply, rest: Option<&Rest>) -> Result<Exit, Failure> {
+fn tell(
+    wheel: &ForegroundRun<'_>,
+    target: &RunTarget,
+    reply: &Reply,
+    rest: Option<&DriveEnd>,
+) -> Result<ExitStatus, CommandError> {
     let (session, out) = (wheel.session, wheel.out);
     if let Some(refused) = &reply.refused {
-        return Err(session::refusal(refused, &runs::named(&target.row.run, target.instance.0)));
+        return Err(session::refusal(refused, &runs::instance_label(&target.row.run, target.instance.0)));
     }
     let run = &target.row.run;
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
     let now = row.as_ref().map(known::summary).unwrap_or_default();
-    let interrupted = matches!(rest, Some(Rest::Stopped(_)));
-    let left = Left::Rest(if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) });
+    let interrupted = matches!(rest, Some(DriveEnd::Stopped(_)));
+    let left = Left::Rest(if interrupted { DriveEnd::Stopped(now) } else { DriveEnd::Rests(now) });
     if out.is_json() {
         out.json(&document(run, &left))?;
     } else {
@@ -225,24 +230,24 @@ fn tell(wheel: &Wheel<'_>, target: &Target, reply: &Reply, rest: Option<&Rest>) 
     if rest.is_some() && code::is_story(session, run)? {
         code::resumed_among(wheel, run, &left)?;
     }
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
+    Ok(if interrupted { ExitStatus::Interrupted } else { ExitStatus::Done })
 }
 
-fn standard_input() -> Result<String, Failure> {
+fn standard_input() -> Result<String, CommandError> {
     let mut text = String::new();
     let most = MAX_COMMAND_BYTES as u64;
     let read = std::io::stdin().lock().take(most + 1).read_to_string(&mut text);
     read.map_err(|error| {
-        Failure::new(format!("standard input cannot be read: {error}"), "it must be UTF-8 text")
+        CommandError::new(format!("standard input cannot be read: {error}"), "it must be UTF-8 text")
     })?;
     if text.len() as u64 > most {
-        return Err(Failure::new(format!("the answer has more than {most} bytes"), "make it shorter"));
+        return Err(CommandError::new(format!("the answer has more than {most} bytes"), "make it shorter"));
     }
     Ok(text)
 }
 
 /// An answer as a person types it: JSON where it begins like JSON, text otherwise.
-fn answer_value(text: &str) -> Result<Value, Failure> {
+fn answer_value(text: &str) -> Result<Value, CommandError> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     if text.starts_with(['{', '[', '"']) { value_of(text) } else { Ok(Value::text(text)) }
 }

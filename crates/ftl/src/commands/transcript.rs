@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use ftl_agents::contract::TURNS;
 use ftl_command::session::store_failure;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, records, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, records, session};
 use ftl_core::run::{ActionId, ROOT, Usage};
-use ftl_engine::hands::transcript::{Conversation, Line, TranscriptError, conversations};
+use ftl_engine::executors::transcript::{Conversation, TranscriptError, TranscriptLine, conversations};
 use ftl_records::Records;
 use ftl_view::lines::amounts;
 use ftl_view::paint::{self, count, one_line, paint, safe};
-use ftl_view::when;
+use ftl_view::relative_time;
 use serde_json::{Value as Json, json};
 
 use crate::cli::Transcript;
-use crate::target::Target;
+use crate::target::RunView;
 
 /// How many lines of a result, a prompt or an answer are shown, unless all are asked for.
 const MAX_SHOWN_LINES: usize = 8;
@@ -30,10 +30,10 @@ const MAX_SHOWN_LETTERS: usize = 200;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows the conversations of a run, of one of its tasks, or of an instance.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Transcript, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Transcript, out: &Out) -> Result<ExitStatus, CommandError> {
     let store = session::store_of_runs(&session::place(cli)?)?;
-    let mut target = Target::find(cli, &store, &asked.id)?;
-    let Some(paper) = records::existing(cli)? else { return Ok(Exit::Done) };
+    let mut target = RunView::find(cli, &store, &asked.id)?;
+    let Some(paper) = records::existing(cli)? else { return Ok(ExitStatus::Done) };
     let mut shown = Shown { all: asked.all, read: BTreeMap::new(), last: None, call: None };
     loop {
         // The row is read before the conversations: a run that has ended then has no later ones.
@@ -49,11 +49,11 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Transcript, out: &Out) -> Result<Exi
     if shown.read.is_empty() && !out.is_json() {
         out.text(&format!("no agent was asked in {}\n", safe(&asked.id)))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn failure(error: &TranscriptError) -> Failure {
-    Failure::new(error.to_string(), error.hint())
+fn failure(error: &TranscriptError) -> CommandError {
+    CommandError::new(error.to_string(), error.hint())
 }
 
 /// What has been shown so far.
@@ -70,7 +70,7 @@ struct Shown {
 
 impl Shown {
     /// Shows what is new.
-    fn show(&mut self, target: &Target, paper: &Records, out: &Out) -> Result<(), Failure> {
+    fn show(&mut self, target: &RunView, paper: &Records, out: &Out) -> Result<(), CommandError> {
         let reader = &target.reader;
         for one in conversations(paper, &reader.run).map_err(|error| failure(&error))? {
             let instance = one.instance.or_else(|| reader.owner(one.action.entry)).unwrap_or(ROOT);
@@ -79,7 +79,7 @@ impl Shown {
             }
             let task = reader.board.task_of(instance).map(str::to_owned);
             let told = Told { one: &one, run: reader.run.as_str(), instance: instance.0, task };
-            let name = told.task.as_deref().and_then(|seq| reader.board.named(seq));
+            let name = told.task.as_deref().and_then(|seq| reader.board.task_label(seq));
             self.show_one(&told, name.as_deref(), paper, out)?;
         }
         Ok(())
@@ -91,7 +91,7 @@ impl Shown {
         name: Option<&str>,
         paper: &Records,
         out: &Out,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         let key = (told.one.action, told.one.number);
         let is_new = !self.read.contains_key(&key);
         let from = self.read.get(&key).copied().unwrap_or_default();
@@ -139,44 +139,46 @@ impl Shown {
         row(&paint(paint::QUIET, "prompt"), &paint(paint::QUIET, format!("{size}; --all shows it")))
     }
 
-    fn line(&mut self, line: &Line) -> String {
+    fn line(&mut self, line: &TranscriptLine) -> String {
         let most = if self.all { usize::MAX } else { MAX_SHOWN_LINES };
-        if let Line::Ruling { tool, path, ruling, why } = line {
+        if let TranscriptLine::Ruling { tool, path, ruling, why } = line {
             let call =
                 self.call.take().unwrap_or_else(|| [tool.as_str(), path.as_deref().unwrap_or("")].join(" "));
             return ruled(&call, ruling, why.as_deref());
         }
         let before = self.flush();
         let text = match line {
-            Line::Text(text) => block("says", text, usize::MAX),
-            Line::Thought(text) if self.all => block("thinks", text, most),
-            Line::Thought(_) | Line::Ruling { .. } => String::new(),
-            Line::Message(text) => block("told", text, most),
-            Line::Arguments { args, .. } if self.all => {
+            TranscriptLine::Text(text) => block("says", text, usize::MAX),
+            TranscriptLine::Thought(text) if self.all => block("thinks", text, most),
+            TranscriptLine::Thought(_) | TranscriptLine::Ruling { .. } => String::new(),
+            TranscriptLine::Message(text) => block("told", text, most),
+            TranscriptLine::Arguments { args, .. } if self.all => {
                 block("with", &serde_json::to_string_pretty(args).unwrap_or_default(), most)
             }
-            Line::Arguments { .. } => String::new(),
-            Line::Call { tool, about } => {
+            TranscriptLine::Arguments { .. } => String::new(),
+            TranscriptLine::Call { tool, about } => {
                 self.call = Some(format!("{} {}", safe(tool), one_line(about)).trim_end().to_owned());
                 String::new()
             }
-            Line::Result { text: Some(text), .. } => block("", text, most),
-            Line::Result { left_out, .. } => {
+            TranscriptLine::Result { text: Some(text), .. } => block("", text, most),
+            TranscriptLine::Result { left_out, .. } => {
                 let bytes = left_out.unwrap_or_default();
                 row("", &paint(paint::QUIET, format!("[{bytes} bytes of its result are not kept]")))
             }
             // The ruling has said so.
-            Line::Back { wrong: Some(wrong), .. } if wrong.starts_with("denied: ") => String::new(),
-            Line::Back { wrong: Some(wrong), .. } => row(&paint(paint::WARNING, "failed"), &one_line(wrong)),
-            Line::Back { wrong: None, .. } => String::new(),
-            Line::Used(usage) => used(usage),
-            Line::Again => row("", &paint(paint::QUIET, "(the turn is taken again)")),
-            Line::Answer(answer) => {
+            TranscriptLine::Back { wrong: Some(wrong), .. } if wrong.starts_with("denied: ") => String::new(),
+            TranscriptLine::Back { wrong: Some(wrong), .. } => {
+                row(&paint(paint::WARNING, "failed"), &one_line(wrong))
+            }
+            TranscriptLine::Back { wrong: None, .. } => String::new(),
+            TranscriptLine::Used(usage) => render_usage(usage),
+            TranscriptLine::Again => row("", &paint(paint::QUIET, "(the turn is taken again)")),
+            TranscriptLine::Answer(answer) => {
                 block("answers", &serde_json::to_string_pretty(answer).unwrap_or_default(), most)
             }
-            Line::Question(text) => block("asks", text, most),
-            Line::Failure(text) => row(&paint(paint::ERROR, "ended"), &one_line(text)),
-            Line::Unknown(line) => row("", &paint(paint::QUIET, safe(&line.to_string()))),
+            TranscriptLine::Question(text) => block("asks", text, most),
+            TranscriptLine::Failure(text) => row(&paint(paint::ERROR, "ended"), &one_line(text)),
+            TranscriptLine::Unknown(line) => row("", &paint(paint::QUIET, safe(&line.to_string()))),
         };
         format!("{before}{text}")
     }
@@ -205,7 +207,7 @@ impl Told<'_> {
         };
         let mut words: Vec<String> = name.map(safe).into_iter().collect();
         words.extend([safe(&who), safe(&agent)]);
-        words.extend(one.at.map(when::clock));
+        words.extend(one.at.map(relative_time::clock));
         if one.number > 0 {
             words.push(format!("asked again ({})", one.number + 1));
         }
@@ -230,7 +232,7 @@ impl Told<'_> {
 }
 
 /// What costs something, where anything was used.
-fn used(usage: &Usage) -> String {
+fn render_usage(usage: &Usage) -> String {
     let costs = |name: &str, amount: u64| name != TURNS && amount > 0;
     let told: Usage =
         usage.iter().filter(|(name, amount)| costs(name, **amount)).map(|(n, a)| (n.clone(), *a)).collect();
@@ -263,7 +265,7 @@ fn block(label: &str, text: &str, most: usize) -> String {
     let mut shown = String::new();
     for (index, line) in lines.iter().take(most).enumerate() {
         let label = if index == 0 { label } else { "" };
-        shown.push_str(&row(&paint(paint::QUIET, label), &cut(&safe(line), most)));
+        shown.push_str(&row(&paint(paint::QUIET, label), &shorten_line(&safe(line), most)));
     }
     if lines.len() > most {
         let more = count(lines.len() - most, "more line");
@@ -272,7 +274,7 @@ fn block(label: &str, text: &str, most: usize) -> String {
     shown
 }
 
-fn cut(line: &str, most: usize) -> String {
+fn shorten_line(line: &str, most: usize) -> String {
     if most == usize::MAX || line.chars().count() <= MAX_SHOWN_LETTERS {
         return line.to_owned();
     }

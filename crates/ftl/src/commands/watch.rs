@@ -11,12 +11,12 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::{session_failure, store_failure};
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session, signals};
-use ftl_engine::drive::Stop;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
+use ftl_engine::drive::StopSignal;
 use ftl_engine::session::find;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_language::library::Library;
 use ftl_store::{RunRow, Store};
 
@@ -24,7 +24,7 @@ use ftl_store::{RunRow, Store};
 const LOOK: Duration = Duration::from_millis(150);
 
 /// Watches one run until it ends, or all of them until it is interrupted.
-pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let library = Arc::new(Shelf::load(cli)?.library);
     let stop = signals::stop(out)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit,
         }
         None => match first_store(&place, &stop, out)? {
             Some(store) => Watched { place, store, only: None, library },
-            None => return Ok(Exit::Interrupted),
+            None => return Ok(ExitStatus::Interrupted),
         },
     };
     if out.is_json() || !out::is_drawable() {
@@ -47,9 +47,13 @@ pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit,
 }
 
 /// The store, as soon as there is one; `None` if nobody wants to wait for it any more.
-fn first_store(place: &Place, stop: &Stop, out: &Out) -> Result<Option<Arc<dyn Store>>, Failure> {
+fn first_store(
+    place: &StateFolder,
+    stop: &StopSignal,
+    out: &Out,
+) -> Result<Option<Arc<dyn Store>>, CommandError> {
     let mut told = false;
-    while stop.said() == 0 {
+    while stop.times_said() == 0 {
         if let Some(store) = session::store(place)? {
             return Ok(Some(store));
         }
@@ -63,7 +67,7 @@ fn first_store(place: &Place, stop: &Stop, out: &Out) -> Result<Option<Arc<dyn S
 }
 
 struct Watched {
-    place: Place,
+    place: StateFolder,
     store: Arc<dyn Store>,
     only: Option<ftl_folder::id::RunId>,
     library: Arc<Library>,
@@ -71,7 +75,7 @@ struct Watched {
 
 impl Watched {
     /// The runs that are watched, the oldest first.
-    fn rows(&self) -> Result<Vec<RunRow>, Failure> {
+    fn rows(&self) -> Result<Vec<RunRow>, CommandError> {
         let prefix = self.only.as_ref().map_or("", |run| run.as_str());
         let mut rows = self.store.runs(prefix).map_err(|error| store_failure(&error))?;
         rows.retain(|row| row.head > 0);
@@ -80,7 +84,7 @@ impl Watched {
     }
 
     /// A number that differs when something may have changed.
-    fn version(&self) -> Result<u64, Failure> {
+    fn version(&self) -> Result<u64, CommandError> {
         self.store.version().map_err(|error| store_failure(&error))
     }
 }

@@ -12,28 +12,28 @@ use ftl_core::run::{
     ThreadId, WayOut,
 };
 use ftl_core::value::{Name, Value};
-use ftl_engine::hands::questions;
+use ftl_engine::executors::questions;
 use ftl_engine::session::SessionError;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_lifecycle::looks::Looks;
+use ftl_folder::state_folder::StateFolder;
+use ftl_lifecycle::gate_answers::Looks;
 use ftl_lifecycle::phases::NEXT;
-use ftl_lifecycle::{Folder, Phases, desk};
+use ftl_lifecycle::{Phases, TaskFolder, registry};
 use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
 
-use crate::known::Known;
-use crate::target::{Part, Target};
+use crate::known::RunOverview;
+use crate::target::{RunPart, RunView};
 use ftl_command::session::session_failure;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_view::board::Board;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
-use ftl_view::runs::{answer, command, named, standing};
-use ftl_view::summary::{RunStanding, Summary, Wait, What};
-use ftl_view::when;
+use ftl_view::relative_time;
+use ftl_view::runs::{answer, command, instance_label, standing};
+use ftl_view::summary::{RunStanding, RunWait, Summary, WaitSubject};
 use sentences::Sentences;
 
 /// How wide the first column is.
@@ -43,15 +43,15 @@ const FIRST: usize = 12;
 const MAX_EXPLAINED: usize = 20;
 
 /// Explains a run, one task of its plan, or one instance of it.
-pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
-    let Target { reader, part } = Target::find(cli, &store, id)?;
+    let RunView { reader, part } = RunView::find(cli, &store, id)?;
     let row = store.run(&reader.run).map_err(|error| session::store_failure(&error))?;
-    let Some(row) = row else { return Err(session_failure(&gone(&reader.run))) };
-    let known = Known::of(&place, row)?;
+    let Some(row) = row else { return Err(session_failure(&run_gone(&reader.run))) };
+    let known = RunOverview::of(&place, row)?;
     let run = reader.board.machine();
-    let shown = shown(&reader.board, &part);
+    let shown = instances_to_explain(&reader.board, &part);
     let failed = |error: StoreError| session::store_failure(&error);
     let notes = SqliteStore::open_existing(&place.store()).map_err(failed)?;
     let asked = |instance: &Instance| match &notes {
@@ -81,24 +81,24 @@ pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<Exit, Failure
         });
         out.text(&format!("{first}{}", text(&known, &explained)))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-pub(super) fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> Failure {
+pub(super) fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> CommandError {
     let hint = match count {
         0 | 1 => format!("it has only one; `ftl why {run}` explains it"),
         several => format!("its instances are {run}/0 to {run}/{}", several - 1),
     };
-    Failure::new(format!("run {run} has no instance {instance}"), hint)
+    CommandError::new(format!("run {run} has no instance {instance}"), hint)
 }
 
 /// What the gates of a task answer now, for the ways out of its phase; nothing for runs that are of no task.
-fn gate_answers(run: &Run, place: &Place, notes: Option<&SqliteStore>, id: &RunId) -> Answers {
+fn gate_answers(run: &Run, place: &StateFolder, notes: Option<&SqliteStore>, id: &RunId) -> Answers {
     let looked = || {
-        let task = desk::task_of(notes?, id).ok()??;
+        let task = registry::task_of(notes?, id).ok()??;
         let phases = Phases::of(run.programs().as_ref())?;
-        let phase = desk::phase_of(run, &phases)?;
-        let (folder, bindings) = (Folder::of(place, &task), desk::bindings(notes?, &task).ok()?);
+        let phase = registry::phase_of(run, &phases)?;
+        let (folder, bindings) = (TaskFolder::of(place, &task), registry::bindings(notes?, &task).ok()?);
         let looks = Looks::new(&folder, &bindings, phases.routes());
         phases.gates(&phase).into_iter().for_each(|gate| drop(looks.at(gate)));
         Some(Answers { word: Some(Name::from(NEXT)), actions: looks.answers() })
@@ -107,25 +107,25 @@ fn gate_answers(run: &Run, place: &Place, notes: Option<&SqliteStore>, id: &RunI
 }
 
 /// The instances that are explained: of a run that goes on, all that do.
-fn shown<'a>(board: &'a Board, part: &Part) -> Vec<&'a Instance> {
+fn instances_to_explain<'a>(board: &'a Board, part: &RunPart) -> Vec<&'a Instance> {
     let run = board.machine();
     let one = |id: InstanceId| run.instance(id).into_iter().collect();
     match part {
-        Part::Whole if run.end().is_some() => one(ROOT),
-        Part::Whole => run.live().collect(),
-        Part::Instance(id) => one(*id),
-        Part::Task(seq) => board.last_of(seq).map(one).unwrap_or_default(),
+        RunPart::Whole if run.end().is_some() => one(ROOT),
+        RunPart::Whole => run.live().collect(),
+        RunPart::Instance(id) => one(*id),
+        RunPart::Task(seq) => board.last_of(seq).map(one).unwrap_or_default(),
     }
 }
 
-fn gone(run: &RunId) -> SessionError {
+fn run_gone(run: &RunId) -> SessionError {
     SessionError::Unknown {
         message: format!("there is no run `{run}`"),
         hint: String::from("`ftl status` lists the runs"),
     }
 }
 
-fn text(known: &Known, explained: &[Explained<'_>]) -> String {
+fn text(known: &RunOverview, explained: &[Explained<'_>]) -> String {
     let mut texts: Vec<String> = explained.iter().take(MAX_EXPLAINED).map(Explained::text).collect();
     if explained.len() > MAX_EXPLAINED {
         let more = explained.len() - MAX_EXPLAINED;
@@ -163,7 +163,7 @@ impl<'a> Explained<'a> {
     }
 
     fn at(&self) -> String {
-        named(self.run, self.instance.id.0)
+        instance_label(self.run, self.instance.id.0)
     }
 
     /// Whether only an override or a stop leads on, whatever it waits for.
@@ -190,7 +190,7 @@ impl<'a> Explained<'a> {
         }
         for (owner, meter, limit) in &self.limits {
             let more = Unit::of_meter(meter).show(limit.saturating_mul(2));
-            let whose = named(self.run, owner.0);
+            let whose = instance_label(self.run, owner.0);
             commands.push(format!("ftl raise {whose} {meter} {more} --reason …"));
         }
         if one.held.values().any(|held| held.meter.is_none() && !held.stuck) {
@@ -220,7 +220,7 @@ impl<'a> Explained<'a> {
                 .collect::<Vec<_>>(),
             "ways_out": self.ways,
             "meters": one.meters.iter().map(|(name, meter)| (name.to_string(), json!({
-                "used": meter.used(), "left": meter.left(), "limit": meter.limit,
+                "used": meter.highest_use(), "left": meter.left(), "limit": meter.limit,
             }))).collect::<serde_json::Map<_, _>>(),
             "ended_with": end,
             "commands": self.commands(),
@@ -239,7 +239,7 @@ impl<'a> Explained<'a> {
         if let Some((_, values)) = &one.end {
             let said = |value: &Value| !value.is_none() && value.as_text() != Some("");
             for (name, value) in values.iter().filter(|(_, value)| said(value)) {
-                text.push_str(&row(name, &lines::shown(value)));
+                text.push_str(&row(name, &lines::render_value(value)));
             }
             text.push_str(&row("", &paint(paint::QUIET, "it has ended; nothing leads on from here")));
             return text;
@@ -375,7 +375,8 @@ fn open_questions(instance: &Instance, summary: &Summary) -> Vec<(String, String
     }
     let open = instance.open.iter().filter(|(_, open)| open.kind == OpenKind::Question);
     let text = |action: &str| {
-        let asked = |wait: &&Wait| wait.what == What::Question && wait.action.as_deref() == Some(action);
+        let asked =
+            |wait: &&RunWait| wait.what == WaitSubject::Question && wait.action.as_deref() == Some(action);
         let wait = summary.waits.iter().find(asked);
         wait.map_or_else(|| String::from("a question"), |wait| wait.text.clone())
     };
@@ -391,7 +392,7 @@ fn waits(instance: &Instance) -> Vec<(String, String)> {
                 format!("{}, which was put off when ftl was stopped", safe(&open.whom.to_string()))
             }
             (Some((service, until)), _) => {
-                let (left, clock) = (when::left(*until, now), when::clock(*until));
+                let (left, clock) = (relative_time::time_left(*until, now), relative_time::clock(*until));
                 let wanted = if service.starts_with(PULL) { "be ready" } else { "answer" };
                 let (service, whom) = (safe(service), safe(&open.whom.to_string()));
                 format!("{service} to {wanted}, for {whom}; asked again {left} ({clock})")

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ftl_agents::bench::{SPEAKING, tools};
 use ftl_agents::contract::Lobby;
+use ftl_agents::mcp_endpoint::{Offer, VARIABLE, Window};
 use ftl_agents::schema::Schema;
-use ftl_agents::window::{Offer, VARIABLE, Window};
+use ftl_agents::toolset::{SPEAKING, tools};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 

@@ -350,7 +350,8 @@ fn state_that_cannot_be_written_can_be_read() {
     if rustix::process::geteuid().is_root() {
         // Nothing is forbidden to root: the same is shown by faults of the machine.
         let dir = campaign();
-        let read_only = Faults::of(".ftl").at(1, Fault::FromNowOn(ftl_testkit::faults::Trouble::ReadOnly));
+        let read_only =
+            Faults::of(".ftl").at(1, Fault::FromNowOn(ftl_testkit::faults::InjectedFault::ReadOnly));
         let mut command = dir.command(&["campaign", "update-task", "001", "complete"]);
         read_only.on(&mut command).unwrap();
         let said = crate::support::ended(command).code(1).says(&["error:"]);

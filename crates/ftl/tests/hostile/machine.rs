@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use ftl_testkit::faults::{Call, Fault, Faults, Trouble, counted};
+use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault, counted};
 use serde_json::{Value as Json, json};
 
 use crate::support::{Dir, Ended, ended};
@@ -288,11 +288,11 @@ fn a_disk_that_fails_under_git_holds_the_step() {
     let syncs = Faults::of("/.git").only(&[Call::Sync]);
     let room = Faults::of("store/git").only(&Call::NEED_ROOM);
     let kinds = [
-        (&syncs, Fault::FromNowOn(Trouble::Io)),
-        (&syncs, Fault::Once(Trouble::Io)),
-        (&room, Fault::FromNowOn(Trouble::Full)),
-        (&room, Fault::Once(Trouble::Io)),
-        (&room, Fault::FromNowOn(Trouble::ReadOnly)),
+        (&syncs, Fault::FromNowOn(InjectedFault::Io)),
+        (&syncs, Fault::Once(InjectedFault::Io)),
+        (&room, Fault::FromNowOn(InjectedFault::Full)),
+        (&room, Fault::Once(InjectedFault::Io)),
+        (&room, Fault::FromNowOn(InjectedFault::ReadOnly)),
     ];
     let mut tally = Tally::of("P13 a failing disk under git holds the step");
     let counts = [count(&syncs), count(&room)];

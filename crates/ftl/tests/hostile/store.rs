@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ftl_testkit::faults::{Call, Fault, Faults, Trouble};
+use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault};
 use serde_json::{Value as Json, json};
 
 use crate::support::{Dir, Ended, ended, until};
@@ -506,7 +506,7 @@ fn a_limit_on_the_size_of_files_has_a_message() {
 #[test]
 fn a_folder_that_cannot_be_synced_acknowledges_nothing() {
     let mut tally = Tally::of("a failing sync of the store's folder is no yes (18)");
-    for fault in [Fault::Once(Trouble::Io), Fault::FromNowOn(Trouble::Io)] {
+    for fault in [Fault::Once(InjectedFault::Io), Fault::FromNowOn(InjectedFault::Io)] {
         let dir = Dir::repository();
         dir.ftl(&["campaign", "create", "count the money"]).code(0);
         // The folder itself, and none of its files.

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ftl_agents::acp::{Acp, Agent, Habits};
+use ftl_agents::acp::{Acp, AcpAgent, Habits};
 use ftl_agents::contract::{
-    Answer, Backend as _, Desk, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, converse,
+    AgentAnswer, Backend as _, ConversationEnd, MONEY, PartKind, PromptPart, SessionHost, SessionLimits,
+    SessionOrder, TOKENS, TURNS, converse,
 };
-use ftl_agents::contract::{Ran, Shell};
+use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::error::AgentError;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::Spot;
+use ftl_core::tool_policy::ResolvedPath;
 use ftl_core::value::Name;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
 use serde_json::{Value as Json, json};
@@ -31,8 +32,8 @@ const GEMINI: (&str, &str) = ("gemini", "gemini");
 #[derive(Debug)]
 struct Sign;
 
-impl Shell for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn Desk) -> Result<Ran, String> {
+impl CommandRunner for Sign {
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
         Err(String::from("a terminal is no shell"))
     }
 }
@@ -85,7 +86,7 @@ fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option
         }
     };
     let own = own.into_iter().map(|(name, value)| (name.into(), value.into()));
-    let agent = Agent {
+    let agent = AcpAgent {
         name: habits.into(),
         program: program.into(),
         args: args.iter().map(|arg| (*arg).into()).collect(),
@@ -112,8 +113,8 @@ fn codex_settings(room: &Room, scenario: &str) {
     std::fs::write(folder.join("config.toml"), settings).unwrap();
 }
 
-fn order(room: &Room) -> Order {
-    Order {
+fn order(room: &Room) -> SessionOrder {
+    SessionOrder {
         folder: room.work(),
         role: "coder".into(),
         form: Some("code".into()),
@@ -121,7 +122,11 @@ fn order(room: &Room) -> Order {
         system: "You write code for a test.".into(),
         allowance: allowance(9),
         answer: answer(),
-        limits: Limits { requests: 20, silence: Duration::from_secs(30), whole: Duration::from_secs(60) },
+        limits: SessionLimits {
+            requests: 20,
+            silence: Duration::from_secs(30),
+            whole: Duration::from_secs(60),
+        },
         shell: Some(Arc::new(Sign)),
         launcher: Some(room.launcher()),
         lobby: Some(room.lobby()),
@@ -130,12 +135,12 @@ fn order(room: &Room) -> Order {
 }
 
 /// One conversation by these steps; nothing of it is alive afterwards.
-fn talk(agent: (&str, &str), steps: Json) -> Option<(Ended, Heard, Room)> {
+fn talk(agent: (&str, &str), steps: Json) -> Option<(ConversationEnd, Heard, Room)> {
     let room = Room::new(json!({ "play": { "steps": steps } }));
     let backend = bound(agent, &room, "play")?;
     assert_eq!(backend.probe().usable, Ok(()));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
-    let words = [Part::new(PartKind::Task, "Do what you are told.")];
+    let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
     let ended = converse(&backend, order(&room), &words, &desk(&clerk));
     assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
     Some((ended, clerk.heard(), room))
@@ -160,8 +165,8 @@ fn done() -> Json {
 
 /// Everything that was made, as `tool path`.
 fn made(heard: &Heard) -> Vec<String> {
-    let spot = |spot: &Option<Spot>| match spot {
-        Some(Spot::Inside(path) | Spot::Outside(path)) => format!(" {path}"),
+    let spot = |spot: &Option<ResolvedPath>| match spot {
+        Some(ResolvedPath::Inside(path) | ResolvedPath::Outside(path)) => format!(" {path}"),
         None => String::new(),
     };
     heard.made.iter().map(|call| format!("{}{}", call.tool, spot(&call.spot))).collect()
@@ -169,12 +174,12 @@ fn made(heard: &Heard) -> Vec<String> {
 
 /// It writes a file and runs a command; each is counted once, and its tokens are charged. Its first answer
 /// does not fit and goes back to it.
-fn works(agent: (&str, &str)) -> Option<(Ended, Heard, Room)> {
+fn works(agent: (&str, &str)) -> Option<(ConversationEnd, Heard, Room)> {
     works_after(agent, &json!({ "summary": 7 }))
 }
 
 /// The same with that answer first.
-fn works_after(agent: (&str, &str), wrong: &Json) -> Option<(Ended, Heard, Room)> {
+fn works_after(agent: (&str, &str), wrong: &Json) -> Option<(ConversationEnd, Heard, Room)> {
     let mut first = write("src/a.txt");
     first["text"] = json!("I write it. ");
     let steps = json!([
@@ -186,7 +191,7 @@ fn works_after(agent: (&str, &str), wrong: &Json) -> Option<(Ended, Heard, Room)
         { "text": "Done." },
     ]);
     let (ended, heard, room) = talk(agent, steps)?;
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
     assert!(heard.text.contains("I write it."), "{heard:?}");
     assert_eq!(heard.total(TURNS), 2);
@@ -243,7 +248,7 @@ fn codex_runs_commands_that_write_nothing() {
     let steps =
         json!([shell("echo x > src/x.txt; echo x > other.txt"), submit(&done()), { "text": "Done." }]);
     let Some((ended, heard, room)) = talk(CODEX, steps) else { return };
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?}");
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?}");
     assert_eq!((room.text("src/x.txt"), room.text("other.txt")), (None, None));
 }
 
@@ -256,7 +261,7 @@ fn is_denied(agent: (&str, &str)) {
 fn is_denied_with(agent: (&str, &str), words: &str) {
     let steps = json!([write("other.txt"), write("src/.git/x"), submit(&done()), { "text": "Done." }]);
     let Some((ended, heard, room)) = talk(agent, steps) else { return };
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!((room.text("other.txt"), room.text("src/.git/x")), (None, None));
     let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
     assert!(denied.iter().any(|why| why.starts_with("other.txt may not be written here")), "{denied:?}");
@@ -297,7 +302,7 @@ fn is_cancelled(agent: (&str, &str)) {
     );
     let Some(backend) = bound(agent, &room, "play") else { return };
     let clerk = Arc::new(Clerk::new(&allowance(9)));
-    let words = [Part::new(PartKind::Task, "Do what you are told.")];
+    let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
     let order = order(&room);
     std::thread::scope(|scope| {
         let desk = desk(&clerk);
@@ -306,7 +311,7 @@ fn is_cancelled(agent: (&str, &str)) {
         clerk.cancel();
         let cancelled = Instant::now();
         let (ended, at) = talking.join().unwrap();
-        assert_eq!(ended.outcome, Err(Trouble::Cancelled));
+        assert_eq!(ended.outcome, Err(AgentError::Cancelled));
         assert!(at.duration_since(cancelled) < Duration::from_secs(10));
     });
     assert_eq!(room.alive(), Vec::<String>::new());
@@ -376,7 +381,7 @@ fn says_its_answer(agent: (&str, &str)) {
     let steps =
         json!([write("src/a.txt"), { "text": "Here it is:\n```json\n{\"summary\": \"done\"}\n```\n" }]);
     let Some((ended, heard, _room)) = talk(agent, steps) else { return };
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:?}");
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:?}");
 }
 
 #[test]
@@ -415,21 +420,21 @@ fn goes_on(agent: (&str, &str)) {
     assert!(backend.enforces().resume);
     let talk = |earlier: Option<String>| {
         let clerk = Arc::new(Clerk::new(&allowance(9)));
-        let words = [Part::new(PartKind::Task, "Do what you are told.")];
-        let ended = converse(&backend, Order { earlier, ..order(&room) }, &words, &desk(&clerk));
+        let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
+        let ended = converse(&backend, SessionOrder { earlier, ..order(&room) }, &words, &desk(&clerk));
         assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
         (ended.outcome, clerk.heard())
     };
     let (first, heard) = talk(None);
-    assert_eq!(first, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(first, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     let session = heard.opened.first().cloned().unwrap();
     let (second, heard) = talk(Some(session.clone()));
-    assert_eq!(second, Ok(Answer::Done(again)), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(second, Ok(AgentAnswer::Done(again)), "{heard:#?} {:#?}", room.model.log());
     assert_eq!(heard.opened, [session], "it is the same session");
     assert_eq!(made(&heard), ["submit"], "what was done before is not counted again");
     // One that nobody knows is a new one.
     let (third, heard) = talk(Some(String::from("00000000-0000-4000-8000-000000000000")));
-    assert_eq!(third, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(third, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
 }
 
 /// It offers to take a session up, and leaves out the tools that it is given for it: it is always fresh.
@@ -440,11 +445,11 @@ fn goose_begins_anew() {
     assert!(!backend.enforces().resume);
     for _ in 0..2 {
         let clerk = Arc::new(Clerk::new(&allowance(9)));
-        let words = [Part::new(PartKind::Task, "Do what you are told.")];
-        let order = Order { earlier: Some(String::from("20261116_1")), ..order(&room) };
+        let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
+        let order = SessionOrder { earlier: Some(String::from("20261116_1")), ..order(&room) };
         let ended = converse(&backend, order, &words, &desk(&clerk));
         let heard = clerk.heard();
-        assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+        assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
         assert!(heard.opened.is_empty(), "{heard:#?}");
     }
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ftl_agents::cli::{Adapter, Binding, Cli, Home};
+use ftl_agents::cli::{Adapter, Binding, CliBackend, Home};
 use ftl_agents::contract::{
-    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, converse,
+    AgentAnswer, Backend, ConversationEnd, MONEY, PartKind, PromptPart, SessionLimits, SessionOrder, TOKENS,
+    TURNS, converse,
 };
+use ftl_agents::error::AgentError;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::{Allowance, Deed, Spot};
+use ftl_core::tool_policy::{Deed, ResolvedPath, ToolAllowance};
 use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
 use serde_json::{Value as Json, json};
 
@@ -36,7 +37,7 @@ const GOOSE: Agent = Agent { name: "goose", model: "scripted", submits: true, as
 
 impl Agent {
     /// The backend, as the settings of a person would bind it; its model answers by a scenario.
-    fn bound(&self, room: &Room, scenario: &str) -> Cli {
+    fn bound(&self, room: &Room, scenario: &str) -> CliBackend {
         let (url, host) = (room.model.url(scenario), format!("http://{}", room.model.address()));
         let env: &[(&str, String)] = match self.name {
             "claude" => {
@@ -64,11 +65,11 @@ impl Agent {
         };
         let mut secrets = Secrets::new();
         secrets.hide(KEY);
-        Cli::new(binding, Arc::new(secrets), Arc::new(RealTime::new()))
+        CliBackend::new(binding, Arc::new(secrets), Arc::new(RealTime::new()))
     }
 
-    fn order(&self, room: &Room, allowance: &Allowance) -> Order {
-        Order {
+    fn order(&self, room: &Room, allowance: &ToolAllowance) -> SessionOrder {
+        SessionOrder {
             folder: room.work(),
             role: "coder".into(),
             form: Some("code".into()),
@@ -76,7 +77,11 @@ impl Agent {
             system: "You write code for a test.".into(),
             allowance: allowance.clone(),
             answer: answer(),
-            limits: Limits { requests: 20, silence: Duration::from_secs(30), whole: Duration::from_secs(60) },
+            limits: SessionLimits {
+                requests: 20,
+                silence: Duration::from_secs(30),
+                whole: Duration::from_secs(60),
+            },
             shell: None,
             launcher: Some(room.launcher()),
             lobby: Some(room.lobby()),
@@ -85,8 +90,14 @@ impl Agent {
     }
 
     /// One conversation; nothing of it is alive afterwards, and no room of it is left.
-    fn talk(&self, room: &Room, scenario: &str, clerk: &Arc<Clerk>, allowance: &Allowance) -> Ended {
-        let words = [Part::new(PartKind::Task, "Do what you are told.")];
+    fn talk(
+        &self,
+        room: &Room,
+        scenario: &str,
+        clerk: &Arc<Clerk>,
+        allowance: &ToolAllowance,
+    ) -> ConversationEnd {
+        let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
         let cli = self.bound(room, scenario);
         let ended = converse(&cli, self.order(room, allowance), &words, &desk(clerk));
         assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", self.name);
@@ -118,8 +129,8 @@ fn done() -> Json {
 
 /// Everything that was made, as `tool deed path`.
 fn made(heard: &Heard) -> Vec<String> {
-    let spot = |spot: &Option<Spot>| match spot {
-        Some(Spot::Inside(path) | Spot::Outside(path)) => format!(" {path}"),
+    let spot = |spot: &Option<ResolvedPath>| match spot {
+        Some(ResolvedPath::Inside(path) | ResolvedPath::Outside(path)) => format!(" {path}"),
         None => String::new(),
     };
     heard.made.iter().map(|call| format!("{}{}", call.tool, spot(&call.spot))).collect()
@@ -147,7 +158,7 @@ fn works(agent: &Agent) {
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = agent.talk(&room, "works", &clerk, &allowance(9));
     let heard = clerk.heard();
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
     let tools = made(&heard);
     let wrote = tools.iter().any(|one| one == "write src/a.txt" || one == "edit src/a.txt");
@@ -177,11 +188,11 @@ fn is_denied(agent: &Agent) {
     assert_eq!(denied, ["other.txt may not be written here; what may is src"], "{ended:?}");
     match agent.asks {
         true => {
-            assert_eq!((ended.outcome, room.text("other.txt")), (Ok(Answer::Done(done())), None));
+            assert_eq!((ended.outcome, room.text("other.txt")), (Ok(AgentAnswer::Done(done())), None));
         }
         false => {
             assert!(
-                matches!(&ended.outcome, Err(Trouble::Forbidden(why)) if why.contains("other.txt")),
+                matches!(&ended.outcome, Err(AgentError::Forbidden(why)) if why.contains("other.txt")),
                 "{ended:?}"
             );
         }
@@ -198,7 +209,7 @@ fn has_a_wrong_key(agent: &Agent) {
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = agent.talk(&room, "wrong", &clerk, &allowance(9));
     assert!(
-        matches!(&ended.outcome, Err(Trouble::CouldNotRun(why)) if why.contains("invalid key")),
+        matches!(&ended.outcome, Err(AgentError::CouldNotRun(why)) if why.contains("invalid key")),
         "{ended:?}"
     );
     assert_eq!(clerk.heard().total(TOKENS), 0);
@@ -214,7 +225,7 @@ fn is_cut_off(agent: &Agent) {
     let room = Room::new(json!({ "cut": cut }));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = agent.talk(&room, "cut", &clerk, &allowance(9));
-    assert!(matches!(&ended.outcome, Err(Trouble::Died(_) | Trouble::Bad(_))), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Died(_) | AgentError::Bad(_))), "{ended:?}");
 }
 
 /// Nobody wants its answer any more while a command of it runs: nothing of both is alive soon after.
@@ -233,7 +244,7 @@ fn is_killed_with_its_command(agent: &Agent) {
         let cancelled = Instant::now();
         (talking.join().unwrap(), cancelled.elapsed())
     });
-    assert_eq!((ended.outcome, room.text("survived")), (Err(Trouble::Cancelled), None));
+    assert_eq!((ended.outcome, room.text("survived")), (Err(AgentError::Cancelled), None));
     assert!(after < Duration::from_secs(10), "{after:?}");
 }
 
@@ -250,7 +261,7 @@ fn claude_is_cut_off_at_its_budget() {
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     clerk.budget.store(600, Ordering::Relaxed);
     let ended = CLAUDE.talk(&room, "budget", &clerk, &allowance(9));
-    assert_eq!(ended.outcome, Err(Trouble::Stopped("700 tokens are more than 600".into())));
+    assert_eq!(ended.outcome, Err(AgentError::Stopped("700 tokens are more than 600".into())));
     assert_eq!(room.text("src/a.txt"), None);
 }
 
@@ -271,7 +282,7 @@ fn claude_refuses_an_edit_by_itself_and_goes_on() {
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = CLAUDE.talk(&room, "edits", &clerk, &allowance(9));
     let heard = clerk.heard();
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?}");
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?}");
     assert!(
         heard.denied.iter().any(|(_, why)| why.starts_with("other.txt may not be written here")),
         "{heard:#?}"

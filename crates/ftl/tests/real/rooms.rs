@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use ftl_agents::contract::Lobby;
 use ftl_agents::launch::Launcher;
-use ftl_engine::hands::programs::Programs;
+use ftl_engine::executors::programs::ProgramStarter;
 use ftl_process::table::{self, Table};
-use ftl_process::{Guard, Limits, MARK, Supervisor, own_orphans};
+use ftl_process::{Guard, MARK, ProcessLimits, Supervisor, own_orphans};
 use ftl_testkit::model_server::ModelServer;
 use serde_json::Value as Json;
 
@@ -87,7 +87,7 @@ impl Room {
         let guard = Guard::of(Path::new(FTL));
         let (attempts, spool) = (self.folder.path().join("attempts"), self.folder.path().join("spool"));
         let supervisor = Supervisor::new(guard, &attempts, &spool).unwrap();
-        Arc::new(Programs::new(Arc::new(supervisor), Limits::of_agent(), self.key.clone(), None))
+        Arc::new(ProgramStarter::new(Arc::new(supervisor), ProcessLimits::of_agent(), self.key.clone(), None))
     }
 
     /// Where windows for the agent's program are made; `ftl mcp` serves them.
@@ -144,7 +144,7 @@ pub fn installed(name: &str) -> Option<PathBuf> {
 #[test]
 fn a_room_sees_what_is_alive_in_it_and_nothing_stays() {
     let room = Room::new(serde_json::json!({}));
-    let program = ftl_agents::launch::Program {
+    let program = ftl_agents::launch::AgentProgram {
         program: "sh".into(),
         args: ["-c", "setsid sleep 600 & touch began; wait"].map(OsString::from).into(),
         folder: room.work(),

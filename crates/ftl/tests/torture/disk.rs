@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use ftl_testkit::faults::{Call, Fault, Faults, Trouble, counted};
+use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault, counted};
 
 use crate::oracle::{Haul, facts, is_whole, only_run};
 use crate::stage::{Ended, HAUL, Running, STORE, Stage, each, printed, scale};
@@ -54,11 +54,11 @@ fn a_full_disk_stops_it_and_room_lets_it_go_on() {
     let full = Faults::of(STORE).except("ftl.db.new").only(&Call::NEED_ROOM);
     let log = Faults::of(LOG).only(&[Call::Write]);
     let most = scale("FTL_KILLS", 40) / 4;
-    let from_now_on = Fault::FromNowOn(Trouble::Full);
+    let from_now_on = Fault::FromNowOn(InjectedFault::Full);
     let mut cases: Vec<Faults> =
         points(&full, most).into_iter().map(|number| full.clone().at(number, from_now_on)).collect();
     let once = points(&log, most / 2).into_iter();
-    cases.extend(once.map(|number| log.clone().at(number, Fault::Once(Trouble::Full))));
+    cases.extend(once.map(|number| log.clone().at(number, Fault::Once(InjectedFault::Full))));
     each(&cases, |faults| {
         let stage = Stage::new();
         let ended = stage.faulty(faults, &HAUL).civil();
@@ -99,7 +99,7 @@ fn a_disk_that_fails_is_not_believed() {
     let last = |points: &[u64]| points[points.len() * 3 / 4];
     let (syncs, writes) = (points(&sync, most), points(&write, most / 2));
     let (last_sync, last_write) = (last(&syncs), last(&writes));
-    let (once, for_ever) = (Fault::Once(Trouble::Io), Fault::FromNowOn(Trouble::Io));
+    let (once, for_ever) = (Fault::Once(InjectedFault::Io), Fault::FromNowOn(InjectedFault::Io));
     let mut cases: Vec<(Faults, bool)> = Vec::new();
     // The first ones are those with which a run is opened.
     for number in (1..=3).chain(syncs).collect::<BTreeSet<u64>>() {
@@ -128,9 +128,10 @@ fn a_disk_that_fails_is_not_believed() {
 fn a_store_that_is_made_on_a_failing_disk_is_whole_or_not_there() {
     let haul = Haul::unharmed();
     let maker = Faults::of(".ftl/store/ftl.db.new");
-    let syncs = (1..=12).map(|number| maker.clone().only(&[Call::Sync]).at(number, Fault::Once(Trouble::Io)));
+    let syncs =
+        (1..=12).map(|number| maker.clone().only(&[Call::Sync]).at(number, Fault::Once(InjectedFault::Io)));
     let room = (1..=60)
-        .map(|number| maker.clone().only(&Call::NEED_ROOM).at(number, Fault::FromNowOn(Trouble::Full)));
+        .map(|number| maker.clone().only(&Call::NEED_ROOM).at(number, Fault::FromNowOn(InjectedFault::Full)));
     let cases: Vec<Faults> = syncs.chain(room).collect();
     each(&cases, |faults| {
         let stage = Stage::new();
@@ -151,7 +152,7 @@ fn a_store_that_may_not_be_written_is_read() {
     stage.ftl(&HAUL).code(0);
     let run = only_run(&stage);
     let before = stage.journal(&run);
-    let fixed = Faults::of(STORE).at(1, Fault::FromNowOn(Trouble::ReadOnly));
+    let fixed = Faults::of(STORE).at(1, Fault::FromNowOn(InjectedFault::ReadOnly));
     reads_work(&stage, &fixed);
     for words in [&HAUL[..], &["stop", &run]] {
         let ended = stage.faulty(&fixed, words).civil();

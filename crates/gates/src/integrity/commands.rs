@@ -114,7 +114,7 @@ pub(super) fn added<'a>(before: &str, after: &'a str) -> Vec<(usize, &'a str)> {
 
 /// The names that a command asks one of these programs for: `make -j test lint` asks make for `test` and
 /// `lint`.
-pub(super) fn asked(command: &str, programs: &[&str]) -> Vec<String> {
+pub(super) fn requested_targets(command: &str, programs: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     for part in command.split(['\n', ';', '&', '|', '(', ')']) {
         let words: Vec<&str> = part.split_whitespace().collect();
@@ -172,8 +172,11 @@ mod tests {
 
     #[test]
     fn a_command_says_what_it_asks_for() {
-        assert_eq!(asked("cd x && make -C sub -j4 V=1 test lint; echo make", &["make"]), ["test", "lint"]);
-        assert_eq!(asked("npm run check -- --fast", &["npm"]), ["run", "check"]);
-        assert!(asked("pytest", &["make"]).is_empty());
+        assert_eq!(
+            requested_targets("cd x && make -C sub -j4 V=1 test lint; echo make", &["make"]),
+            ["test", "lint"]
+        );
+        assert_eq!(requested_targets("npm run check -- --fast", &["npm"]), ["run", "check"]);
+        assert!(requested_targets("pytest", &["make"]).is_empty());
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn added<'a>(before: Option<&Cases>, after: &'a Cases) -> Vec<&'a Cas
 /// What got weaker in one file.
 pub(super) fn compare(path: &str, before: &Cases, after: &Cases, moved: &Moved) -> Vec<Finding> {
     let (old, new) = (by_name(before), by_name(after));
-    let mut findings: Vec<Finding> = cut(path, before, after).into_iter().collect();
+    let mut findings: Vec<Finding> = too_many_tests(path, before, after).into_iter().collect();
     let mut fresh: Vec<&Case> = added(Some(before), after).into_iter().filter(|case| case.is_test).collect();
     for (name, case) in &old {
         let same = new.get(name).copied();
@@ -91,7 +91,7 @@ pub(super) fn compare(path: &str, before: &Cases, after: &Cases, moved: &Moved) 
 }
 
 /// A file with more tests than are looked at is never called fine.
-fn cut(path: &str, before: &Cases, after: &Cases) -> Option<Finding> {
+fn too_many_tests(path: &str, before: &Cases, after: &Cases) -> Option<Finding> {
     let message = "it has more tests than are looked at, and it differs";
     let is_cut = before.is_cut || after.is_cut;
     is_cut.then(|| Finding::block(FindingKind::TestUnreadable, path, None, message))

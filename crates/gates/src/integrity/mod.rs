@@ -21,10 +21,10 @@ use cases::{Case, Cases};
 use compare::Moved;
 use settings::Sides;
 
-use super::yardstick::{Part, is_code, part};
+use super::file_role::{FileRole, is_code, part};
 use ftl_code::context::Language;
 use ftl_code::finding::{Brief, Finding, FindingKind, Severity, settled};
-use ftl_git::change::{Change, Content, FileChange, Kind};
+use ftl_git::change::{Change, Content, EntryKind, FileChange};
 
 /// How much of a line is shown in a finding.
 const MAX_SHOWN: usize = 120;
@@ -55,7 +55,7 @@ fn short(text: &str) -> String {
 /// One changed file with its tests on both sides.
 struct Read<'a> {
     file: &'a FileChange,
-    part: Part,
+    part: FileRole,
     before: Option<Cases>,
     after: Option<Cases>,
 }
@@ -66,11 +66,11 @@ impl<'a> Read<'a> {
         let side = |side: &Option<Content>| {
             let text = side.as_ref().filter(|side| is_file(side)).and_then(Content::text)?;
             let found = cases::read(&file.path, text)?;
-            Some(if part == Part::Product { only_tests(found) } else { found })
+            Some(if part == FileRole::Product { only_tests(found) } else { found })
         };
         // Rust keeps tests in the product's own files.
-        let has_tests =
-            part == Part::Test || (part == Part::Product && Language::of(&file.path) == Some(Language::Rust));
+        let has_tests = part == FileRole::Test
+            || (part == FileRole::Product && Language::of(&file.path) == Some(Language::Rust));
         let (before, after) = if has_tests { (side(&file.before), side(&file.after)) } else { (None, None) };
         Read { file, part, before, after }
     }
@@ -81,24 +81,24 @@ impl<'a> Read<'a> {
             |side: &'a Option<Content>| side.as_ref().filter(|side| is_file(side)).and_then(Content::text);
         let sides = Sides { path: &file.path, before: text(&file.before), after: text(&file.after) };
         let mut findings = match self.part {
-            Part::Test => self.test(moved),
-            Part::Product if self.before.is_some() || self.after.is_some() => self.test(moved),
-            Part::Snapshot | Part::Fixture => self.recorded(brief),
-            Part::Settings => settings::look(&sides, brief),
-            Part::Targets => settings::targets(&sides, brief),
-            Part::Ci => {
+            FileRole::Test => self.test(moved),
+            FileRole::Product if self.before.is_some() || self.after.is_some() => self.test(moved),
+            FileRole::Snapshot | FileRole::Fixture => self.recorded(brief),
+            FileRole::Settings => settings::look(&sides, brief),
+            FileRole::Targets => settings::targets(&sides, brief),
+            FileRole::Ci => {
                 self.yardstick(&sides, FindingKind::CiChanged, "continuous integration differs", brief)
             }
-            Part::VerifyScript => self.yardstick(
+            FileRole::VerifyScript => self.yardstick(
                 &sides,
                 FindingKind::VerifyChanged,
                 "the verify command names it, and it differs",
                 brief,
             ),
-            Part::Hook => self.hook(&sides, brief),
-            Part::Product => Vec::new(),
+            FileRole::Hook => self.hook(&sides, brief),
+            FileRole::Product => Vec::new(),
         };
-        if is_code(&file.path) && self.part != Part::VerifyScript {
+        if is_code(&file.path) && self.part != FileRole::VerifyScript {
             findings.extend(product::look(&sides, self.part));
         }
         findings
@@ -106,10 +106,10 @@ impl<'a> Read<'a> {
 
     fn test(&self, moved: &Moved) -> Vec<Finding> {
         let path = self.file.path.as_str();
-        let is_test = self.part == Part::Test;
+        let is_test = self.part == FileRole::Test;
         let gone = |message: &str| vec![Finding::block(FindingKind::TestFileDeleted, path, None, message)];
         match (&self.file.before, &self.file.after) {
-            (Some(_), None) => self.gone(moved),
+            (Some(_), None) => self.judge_removed(moved),
             (Some(before), Some(after)) if is_test && is_file(before) && !is_file(after) => {
                 gone("it was a file with tests and is none any more")
             }
@@ -127,10 +127,10 @@ impl<'a> Read<'a> {
     }
 
     /// A file that is gone: its tests, unless each of them stands somewhere else now.
-    fn gone(&self, moved: &Moved) -> Vec<Finding> {
+    fn judge_removed(&self, moved: &Moved) -> Vec<Finding> {
         let path = self.file.path.as_str();
         let Some(before) = &self.before else {
-            let blocks = self.part == Part::Test && is_code(path);
+            let blocks = self.part == FileRole::Test && is_code(path);
             let message = "the test file is gone";
             return blocks
                 .then(|| Finding::block(FindingKind::TestFileDeleted, path, None, message))
@@ -152,7 +152,7 @@ impl<'a> Read<'a> {
             return Vec::new();
         }
         let verb = if self.file.after.is_none() { "is gone" } else { "differs" };
-        let is_snapshot = self.part == Part::Snapshot;
+        let is_snapshot = self.part == FileRole::Snapshot;
         let what = if is_snapshot { "a recorded expectation" } else { "data of tests" };
         let message = format!("{what} {verb}");
         let finding = Finding::block(FindingKind::SnapshotRewritten, path, None, message);
@@ -177,7 +177,7 @@ impl<'a> Read<'a> {
 }
 
 fn is_file(content: &Content) -> bool {
-    matches!(content.kind, Kind::File | Kind::Executable)
+    matches!(content.kind, EntryKind::File | EntryKind::Executable)
 }
 
 /// In product files only tests count, and what stands in their modules.

@@ -5,7 +5,7 @@
 
 use super::commands::added;
 use super::settings::Sides;
-use crate::yardstick::Part;
+use crate::file_role::FileRole;
 use ftl_code::finding::{Finding, FindingKind};
 
 /// Words by which product code asks whether it is being tested.
@@ -58,7 +58,7 @@ const EXITS: [&str; 8] = [
 ];
 
 /// What added lines of one file say.
-pub(super) fn look(sides: &Sides<'_>, part: Part) -> Vec<Finding> {
+pub(super) fn look(sides: &Sides<'_>, part: FileRole) -> Vec<Finding> {
     let (path, before, after) =
         (sides.path, sides.before.unwrap_or_default(), sides.after.unwrap_or_default());
     let lines = added(before, after);
@@ -67,22 +67,22 @@ pub(super) fn look(sides: &Sides<'_>, part: Part) -> Vec<Finding> {
         let has = |words: &[&'static str]| words.iter().copied().find(|word| text.contains(word));
         let at = Some(*line);
         match part {
-            Part::Product => {
+            FileRole::Product => {
                 if let Some(word) = has(&DETECTS) {
                     let message = format!("product code asks whether it is being tested (`{word}`)");
                     findings.push(Finding::note(FindingKind::TestDetected, path, at, message));
                 }
             }
-            Part::Hook => findings.extend(hook(path, at, text)),
-            Part::Test
-            | Part::Snapshot
-            | Part::Fixture
-            | Part::Settings
-            | Part::Targets
-            | Part::Ci
-            | Part::VerifyScript => {}
+            FileRole::Hook => findings.extend(hook(path, at, text)),
+            FileRole::Test
+            | FileRole::Snapshot
+            | FileRole::Fixture
+            | FileRole::Settings
+            | FileRole::Targets
+            | FileRole::Ci
+            | FileRole::VerifyScript => {}
         }
-        if let Some(word) = has(&EXITS).filter(|_| matches!(part, Part::Test | Part::Hook)) {
+        if let Some(word) = has(&EXITS).filter(|_| matches!(part, FileRole::Test | FileRole::Hook)) {
             let message = format!("the test process ends itself with success (`{word}`)");
             findings.push(Finding::block(FindingKind::ExitsEarly, path, at, message));
         }

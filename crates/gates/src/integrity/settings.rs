@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::commands::{added, asked, ends_well, narrows};
+use super::commands::{added, ends_well, narrows, requested_targets};
 use ftl_code::finding::{Brief, Finding, FindingKind};
 
 /// How many scripts or targets are followed from the one that a command asks for.
@@ -391,7 +391,7 @@ fn used_scripts(
     let mut used = BTreeSet::new();
     let mut left = vec![verify.to_owned()];
     while let Some(command) = left.pop() {
-        for name in asked(&command, &["npm", "yarn", "pnpm", "bun", "npx", "run-s", "run-p"]) {
+        for name in requested_targets(&command, &["npm", "yarn", "pnpm", "bun", "npx", "run-s", "run-p"]) {
             for name in [name.clone(), format!("pre{name}"), format!("post{name}")] {
                 if used.len() < MAX_FOLLOWED
                     && (old.contains_key(&name) || new.contains_key(&name))
@@ -408,7 +408,7 @@ fn used_scripts(
 /// A `Makefile` or `justfile`: the targets that the verify command asks for, and what they need.
 pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
     let (old, new) = (blocks(sides.old()), blocks(sides.now()));
-    let wanted = asked(&brief.verify, &["make", "gmake", "just", "task"]);
+    let wanted = requested_targets(&brief.verify, &["make", "gmake", "just", "task"]);
     let is_asked = ["make", "gmake", "just", "task"]
         .iter()
         .any(|word| brief.verify.split_whitespace().any(|one| one == *word));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use ftl_code::finding::told;
+use ftl_code::finding::render_findings;
 
 /// A change out of words: `+new ~changed -gone xmade-executable lLINK>target`.
 pub(crate) fn change_of(words: &str) -> Change {
@@ -15,11 +15,11 @@ pub(crate) fn change_of(words: &str) -> Change {
         let (sign, path) = word.split_at(1);
         let (path, target) = path.split_once('>').unwrap_or((path, ""));
         let (before, after) = match sign {
-            "+" => (None, content(Kind::File, "new")),
-            "~" => (content(Kind::File, "old"), content(Kind::File, "new")),
-            "-" => (content(Kind::File, "old"), None),
-            "x" => (content(Kind::File, "old"), content(Kind::Executable, "old")),
-            "l" => (None, content(Kind::Link, target)),
+            "+" => (None, content(EntryKind::File, "new")),
+            "~" => (content(EntryKind::File, "old"), content(EntryKind::File, "new")),
+            "-" => (content(EntryKind::File, "old"), None),
+            "x" => (content(EntryKind::File, "old"), content(EntryKind::Executable, "old")),
+            "l" => (None, content(EntryKind::Link, target)),
             other => panic!("{other}"),
         };
         FileChange { path: path.to_owned(), before, after }
@@ -66,8 +66,9 @@ fn row(text: &str) -> Row {
             brief.verify = verify.to_owned();
         }
     }
-    let content =
-        |text: Option<String>| text.map(|text| Content { kind: Kind::File, bytes: Some(text.into_bytes()) });
+    let content = |text: Option<String>| {
+        text.map(|text| Content { kind: EntryKind::File, bytes: Some(text.into_bytes()) })
+    };
     let files = sides.into_iter().map(|(path, [before, after])| FileChange {
         path,
         before: content(before),
@@ -86,7 +87,7 @@ fn each_row_is_found_or_let_pass() {
         for finding in &findings {
             *seen.entry(finding.kind.word()).or_default() += 1;
         }
-        let found = told(&findings);
+        let found = render_findings(&findings);
         if found != row.wanted {
             wrong.push(format!("## {}\n--- wanted\n{}\n--- found\n{found}\n", row.title, row.wanted));
         }
@@ -103,15 +104,17 @@ fn brief() -> Brief {
 }
 
 fn file(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileChange {
-    let content =
-        |bytes: Option<&[u8]>| bytes.map(|bytes| Content { kind: Kind::File, bytes: Some(bytes.to_vec()) });
+    let content = |bytes: Option<&[u8]>| {
+        bytes.map(|bytes| Content { kind: EntryKind::File, bytes: Some(bytes.to_vec()) })
+    };
     FileChange { path: path.to_owned(), before: content(before), after: content(after) }
 }
 
 #[test]
 fn a_test_file_that_nobody_can_look_into_is_told() {
-    let huge = Content { kind: Kind::File, bytes: None };
-    let good = Content { kind: Kind::File, bytes: Some(b"def test_a():\n    assert f() == 1\n".to_vec()) };
+    let huge = Content { kind: EntryKind::File, bytes: None };
+    let good =
+        Content { kind: EntryKind::File, bytes: Some(b"def test_a():\n    assert f() == 1\n".to_vec()) };
     let path = "tests/test_a.py".to_owned();
     let cases = [
         FileChange { path: path.clone(), before: Some(good.clone()), after: Some(huge.clone()) },
@@ -126,7 +129,7 @@ fn a_test_file_that_nobody_can_look_into_is_told() {
         let found = look(&Change { files: vec![case] }, &brief());
         assert_eq!(found[0].kind, FindingKind::TestUnreadable, "{found:?}");
     }
-    let link = Content { kind: Kind::Link, bytes: Some(b"/dev/null".to_vec()) };
+    let link = Content { kind: EntryKind::Link, bytes: Some(b"/dev/null".to_vec()) };
     let linked = FileChange { path, before: Some(good), after: Some(link) };
     let found = look(&Change { files: vec![linked] }, &brief());
     assert_eq!(found[0].kind, FindingKind::TestFileDeleted);

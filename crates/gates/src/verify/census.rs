@@ -34,14 +34,14 @@ pub struct Census {
     /// How many were skipped.
     pub skipped: u64,
     /// Which failed, the first ones.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedTest>,
     /// Whether the runners themselves say that no test ran.
     pub none: bool,
 }
 
 /// One test that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct FailedTest {
     /// Its name, as the runner writes it.
     pub name: String,
     /// What the runner says about it, a few lines.
@@ -75,7 +75,7 @@ pub(super) struct Count {
     pub(super) run: Option<u64>,
     pub(super) failed: u64,
     pub(super) skipped: u64,
-    pub(super) failures: Vec<Failure>,
+    pub(super) failures: Vec<FailedTest>,
     pub(super) none: bool,
 }
 
@@ -85,8 +85,8 @@ impl Count {
         Count { runner, run: Some(run), failed, skipped, failures: Vec::new(), none: run == 0 && failed == 0 }
     }
 
-    pub(super) fn with(self, failures: impl IntoIterator<Item = Failure>) -> Count {
-        let mut kept: Vec<Failure> = Vec::new();
+    pub(super) fn with(self, failures: impl IntoIterator<Item = FailedTest>) -> Count {
+        let mut kept: Vec<FailedTest> = Vec::new();
         for failure in failures {
             let has_room = kept.len() < MAX_FAILURES;
             match kept.iter_mut().find(|known| known.name == failure.name) {
@@ -100,17 +100,17 @@ impl Count {
     }
 }
 
-impl Failure {
+impl FailedTest {
     /// A failing test, cut to size.
-    pub(super) fn new<'a>(name: &str, lines: impl IntoIterator<Item = &'a str>) -> Failure {
+    pub(super) fn new<'a>(name: &str, lines: impl IntoIterator<Item = &'a str>) -> FailedTest {
         let lines = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
-        let lines: Vec<String> = lines.take(MAX_LINES_EACH).map(|line| cut(line, MAX_WORDS)).collect();
-        Failure { name: cut(name.trim(), MAX_WORDS), message: lines.join("\n") }
+        let lines: Vec<String> = lines.take(MAX_LINES_EACH).map(|line| shorten(line, MAX_WORDS)).collect();
+        FailedTest { name: shorten(name.trim(), MAX_WORDS), message: lines.join("\n") }
     }
 }
 
 /// A text cut to so many letters.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(super) fn shorten(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

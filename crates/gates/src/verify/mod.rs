@@ -24,11 +24,11 @@ use ftl_core::catalogue::scalars::{Digest, Seconds};
 use ftl_core::signature;
 use serde::{Deserialize, Serialize};
 
-pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
+pub use census::{Census, FailedTest, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
 
-use super::yard::Yard;
-use ftl_code::finding::{Finding, FindingKind, Severity, blocks, told};
-use ftl_process::{Cancel, Captured, Cut, Ended, How, RunError};
+use super::command_env::Yard;
+use ftl_code::finding::{Finding, FindingKind, Severity, blocks, render_findings};
+use ftl_process::{Cancel, Captured, Cut, How, ProcessExit, RunError};
 use ftl_store::machine;
 
 /// How many failing tests a summary tells.
@@ -45,7 +45,7 @@ const TOLD_LINES: usize = 12;
 
 /// How often a command is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct RepeatPolicy {
     /// How often a failure is run again.
     pub reruns: u32,
     /// Which failures are.
@@ -63,15 +63,15 @@ pub enum When {
     Always,
 }
 
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy { reruns: 1, when: When::LooksFlaky, confirm: 0 }
+impl Default for RepeatPolicy {
+    fn default() -> RepeatPolicy {
+        RepeatPolicy { reruns: 1, when: When::LooksFlaky, confirm: 0 }
     }
 }
 
 /// What running a command showed. It can be kept and compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verified {
+pub struct VerifyMeasure {
     /// How it went.
     pub outcome: VerifyOutcome,
     /// What it said, as far as it matters.
@@ -134,7 +134,7 @@ impl fmt::Display for CouldNotRun {
 
 /// The digest of what makes a failure the same as another one.
 pub fn signature_of(summary: &str) -> Digest {
-    Digest::new(ftl_store::Digest::of(signature::of(summary).as_bytes()).to_string())
+    Digest::new(ftl_store::ContentDigest::of(signature::of(summary).as_bytes()).to_string())
 }
 
 /// The digest that binds an answer to what it was given for: tree, command, environment.
@@ -149,7 +149,7 @@ pub fn bound_to(tree: &str, command: &str, env: &[(OsString, OsString)]) -> Stri
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     }
-    ftl_store::Digest::of(&bytes).to_string()
+    ftl_store::ContentDigest::of(&bytes).to_string()
 }
 
 /// Runs a command in a yard, on the tree that stands in its folder.
@@ -157,9 +157,9 @@ pub fn run(
     yard: &Yard<'_>,
     command: &str,
     tree: &str,
-    policy: Policy,
+    policy: RepeatPolicy,
     cancel: &Cancel,
-) -> Result<Verified, CouldNotRun> {
+) -> Result<VerifyMeasure, CouldNotRun> {
     let mut runs = vec![once(yard, command, cancel)?];
     while runs.len() < MAX_RUNS as usize && wants_more(&runs, policy) {
         runs.push(once(yard, command, cancel)?);
@@ -177,9 +177,9 @@ pub fn run(
         VerifyOutcome::Flaky => format!("flaky: it failed {failed} of {count} times on the same tree\n"),
         VerifyOutcome::Passed | VerifyOutcome::Failed | VerifyOutcome::NoTests => String::new(),
     };
-    Ok(Verified {
+    Ok(VerifyMeasure {
         outcome,
-        summary: census::cut(&format!("{head}{}", telling.summary), MAX_SUMMARY),
+        summary: census::shorten(&format!("{head}{}", telling.summary), MAX_SUMMARY),
         command: command.to_owned(),
         exit: telling.exit,
         took,
@@ -190,7 +190,7 @@ pub fn run(
     })
 }
 
-fn wants_more(runs: &[Once], policy: Policy) -> bool {
+fn wants_more(runs: &[Once], policy: RepeatPolicy) -> bool {
     let Some(first) = runs.first() else { return true };
     let more = runs.len() as u32;
     match first.outcome {
@@ -269,7 +269,7 @@ fn whole(captured: &Captured) -> String {
 }
 
 /// Keeps both streams, one after the other, where something was printed.
-fn keep(yard: &Yard<'_>, ended: &Ended) -> Option<String> {
+fn keep(yard: &Yard<'_>, ended: &ProcessExit) -> Option<String> {
     if ended.out.total + ended.err.total == 0 {
         return None;
     }
@@ -279,7 +279,7 @@ fn keep(yard: &Yard<'_>, ended: &Ended) -> Option<String> {
 }
 
 /// The exit code of a command that answered.
-fn exit_of(ended: &Ended, text: &str, census: Option<&Census>) -> Result<i32, CouldNotRun> {
+fn exit_of(ended: &ProcessExit, text: &str, census: Option<&Census>) -> Result<i32, CouldNotRun> {
     if let Some(cut) = ended.cut {
         return Err(match cut {
             Cut::Cancelled => CouldNotRun::Cancelled,
@@ -408,7 +408,7 @@ fn telling_lines(text: &str) -> String {
         ["error", "fail", "panic", "exception", "fatal"].iter().any(|word| lower.contains(word))
     };
     let first = lines[..last].iter().filter(speaks).take(MAX_TOLD);
-    let told = first.chain(&lines[last..]).map(|line| census::cut(line, MAX_WORDS));
+    let told = first.chain(&lines[last..]).map(|line| census::shorten(line, MAX_WORDS));
     told.collect::<Vec<_>>().join("\n")
 }
 
@@ -416,7 +416,7 @@ fn last_lines(text: &str, most: usize) -> String {
     let clean = plain(text);
     let lines: Vec<&str> = clean.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(most)..].join("; ");
-    census::cut(&last, MAX_WORDS)
+    census::shorten(&last, MAX_WORDS)
 }
 
 /// Words of failures that come and go: time, network, races, things in use.
@@ -498,8 +498,8 @@ pub struct Against {
 }
 
 /// Compares a run on the work with the one on the base. Nothing where it could not be run on the base.
-pub fn against(base: &Verified, now: &Verified) -> Against {
-    let names = |one: &Verified| -> Vec<String> {
+pub fn against(base: &VerifyMeasure, now: &VerifyMeasure) -> Against {
+    let names = |one: &VerifyMeasure| -> Vec<String> {
         let failures = one.census.iter().flat_map(|census| &census.failures);
         failures.map(|failure| failure.name.clone()).collect()
     };
@@ -516,7 +516,7 @@ pub fn against(base: &Verified, now: &Verified) -> Against {
 }
 
 /// A green run that ran fewer tests than the base shows less than it seems to.
-fn fewer(base: &Verified, now: &Verified) -> Vec<Finding> {
+fn fewer(base: &VerifyMeasure, now: &VerifyMeasure) -> Vec<Finding> {
     let (Some(before), Some(after)) = (&base.census, &now.census) else { return Vec::new() };
     if now.outcome != VerifyOutcome::Passed || before.runners != after.runners || base.command != now.command
     {
@@ -543,16 +543,19 @@ fn fewer(base: &Verified, now: &Verified) -> Vec<Finding> {
     found
 }
 
-impl Verified {
+impl VerifyMeasure {
     /// The answer of `verify.run`: this run, and what the other gates found on the same tree.
-    pub fn report(&self, tree: &str, base: Option<&Verified>, findings: &[Finding]) -> VerifyReport {
+    pub fn report(&self, tree: &str, base: Option<&VerifyMeasure>, findings: &[Finding]) -> VerifyReport {
         let stopped = blocks(findings);
         let green = self.outcome == VerifyOutcome::Passed;
         let compared = base.map(|base| against(base, self));
         let mut summary = self.summary.clone();
         let is_told_first = stopped && green;
         if is_told_first {
-            summary = format!("{}\nthe command passed, and the work is blocked\n{summary}", told(findings));
+            summary = format!(
+                "{}\nthe command passed, and the work is blocked\n{summary}",
+                render_findings(findings)
+            );
         }
         if let Some(compared) = compared.as_ref().filter(|one| one.red_before && !green) {
             summary = match compared.new_failures.len() {
@@ -561,14 +564,14 @@ impl Verified {
             };
         }
         if !is_told_first && !findings.is_empty() {
-            summary = format!("{summary}\n{}", told(findings));
+            summary = format!("{summary}\n{}", render_findings(findings));
         }
         let passed = green && !stopped;
         VerifyReport {
             passed,
             failed: stopped || matches!(self.outcome, VerifyOutcome::Failed | VerifyOutcome::Flaky),
             signature: (!passed).then(|| signature_of(&summary)),
-            summary: census::cut(&summary, 2 * MAX_SUMMARY),
+            summary: census::shorten(&summary, 2 * MAX_SUMMARY),
             tree: Some(Digest::new(tree)),
             outcome: if green && stopped { VerifyOutcome::Failed } else { self.outcome },
             command: Some(self.command.clone()),

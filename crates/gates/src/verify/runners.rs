@@ -2,7 +2,7 @@
 //!
 //! A reader looks for the runner's own closing lines. It never infers a success from silence.
 
-use super::census::{Count, Failure};
+use super::census::{Count, FailedTest};
 
 type Reader = fn(&[&str]) -> Option<Count>;
 
@@ -41,16 +41,16 @@ fn pytest(lines: &[&str]) -> Option<Count> {
         let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;
         let (name, message) = rest.split_once(" - ").unwrap_or((rest, ""));
         let is_name = name.contains(".py") || name.contains("::");
-        is_name.then(|| Failure::new(name, [message]))
+        is_name.then(|| FailedTest::new(name, [message]))
     });
-    let failures: Vec<Failure> = failures.collect();
+    let failures: Vec<FailedTest> = failures.collect();
     let said_errors = errors > 0 || lines.iter().any(|line| line.starts_with("ERROR: "));
     let none = count.none && !said_errors;
     Some(Count { none, ..count.with(failures.into_iter().map(|one| pytest_message(one, lines))) })
 }
 
 /// A short summary has no message where the line was too long; the lines that begin with `E` have it.
-fn pytest_message(failure: Failure, lines: &[&str]) -> Failure {
+fn pytest_message(failure: FailedTest, lines: &[&str]) -> FailedTest {
     if !failure.message.is_empty() {
         return failure;
     }
@@ -59,7 +59,7 @@ fn pytest_message(failure: Failure, lines: &[&str]) -> Failure {
     let Some(at) = lines.iter().position(|line| is_header(line)) else { return failure };
     let rest = after(lines, at, |line| line.starts_with("____"));
     let told: Vec<&str> = rest.into_iter().filter_map(|line| line.strip_prefix("E ")).collect();
-    Failure::new(&failure.name, told)
+    FailedTest::new(&failure.name, told)
 }
 
 /// `==== 1 failed, 2 passed in 0.12s ====`, with or without the bars.
@@ -125,7 +125,7 @@ fn unittest(lines: &[&str]) -> Option<Count> {
         let name = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "))?;
         let block = after(lines, at, is_bar);
         let last: Vec<&str> = block.into_iter().rev().filter(|line| is_message(line)).take(2).collect();
-        Some(Failure::new(name, last.into_iter().rev()))
+        Some(FailedTest::new(name, last.into_iter().rev()))
     });
     seen.then(|| Count::of("unittest", ran.saturating_sub(skipped), failed, skipped).with(failures))
 }
@@ -157,11 +157,11 @@ fn cargo(lines: &[&str]) -> Option<Count> {
         let name = line.strip_prefix("---- ")?.strip_suffix(" stdout ----")?;
         let block = after(lines, at, is_next);
         let start = block.iter().position(|line| line.contains("panicked at")).unwrap_or(0);
-        Some(Failure::new(name, block.into_iter().skip(start)))
+        Some(FailedTest::new(name, block.into_iter().skip(start)))
     });
     let named = lines.iter().filter_map(|line| {
         let name = line.strip_prefix("test ")?.strip_suffix("... FAILED")?;
-        Some(Failure::new(name, []))
+        Some(FailedTest::new(name, []))
     });
     seen.then(|| Count::of("cargo test", run, failed, skipped).with(told.chain(named)))
 }
@@ -185,7 +185,7 @@ fn nextest(lines: &[&str]) -> Option<Count> {
         let line = line.trim();
         let rest =
             ["FAIL [", "TIMEOUT [", "SIGABRT [", "SIGSEGV ["].iter().find_map(|word| line.strip_prefix(word));
-        Some(Failure::new(rest?.split_once(']')?.1, []))
+        Some(FailedTest::new(rest?.split_once(']')?.1, []))
     });
     Some(Count::of("cargo nextest", run, failed, of("skipped")).with(failures))
 }
@@ -208,7 +208,7 @@ fn go(lines: &[&str]) -> Option<Count> {
             failed += 1;
             let block =
                 after(lines, at, |line| line.trim_start().starts_with("--- ") || !line.starts_with(' '));
-            failures.push(Failure::new(name.split(" (").next().unwrap_or(name), block));
+            failures.push(FailedTest::new(name.split(" (").next().unwrap_or(name), block));
         } else if inner.starts_with("--- PASS: ") {
             (passed, is_verbose) = (passed + 1, true);
         } else if inner.starts_with("--- SKIP: ") {
@@ -242,7 +242,7 @@ fn jest(lines: &[&str]) -> Option<Count> {
             .trim_start()
             .strip_prefix("● ")
             .filter(|name| name.contains(" › ") || line.starts_with("  "));
-        Some(Failure::new(name?, after(lines, at, |line| line.trim_start().starts_with("● "))))
+        Some(FailedTest::new(name?, after(lines, at, |line| line.trim_start().starts_with("● "))))
     });
     Some(Count::of("jest", run, failed, sum(&counts, &["skipped", "todo"])).with(failures))
 }
@@ -260,7 +260,7 @@ fn vitest(lines: &[&str]) -> Option<Count> {
     let run = failed + sum(&counts, &["passed"]);
     let failures = lines.iter().enumerate().filter_map(|(at, line)| {
         let name = line.trim_start().strip_prefix("FAIL  ").filter(|name| name.contains(" > "))?;
-        Some(Failure::new(name, after(lines, at, |line| line.trim_start().starts_with("FAIL  "))))
+        Some(FailedTest::new(name, after(lines, at, |line| line.trim_start().starts_with("FAIL  "))))
     });
     Some(Count::of("vitest", run, failed, sum(&counts, &["skipped", "todo"])).with(failures))
 }
@@ -281,7 +281,7 @@ fn mocha(lines: &[&str]) -> Option<Count> {
     let failures = lines.iter().enumerate().skip(start).filter_map(|(at, line)| {
         let (n, name) = line.trim().split_once(") ")?;
         n.parse::<u64>().ok()?;
-        Some(Failure::new(name.trim_end_matches(':'), after(lines, at, |line| is_number(line.trim()))))
+        Some(FailedTest::new(name.trim_end_matches(':'), after(lines, at, |line| is_number(line.trim()))))
     });
     Some(Count::of("mocha", passed + failed, failed, of("pending").unwrap_or(0)).with(failures))
 }
@@ -315,7 +315,7 @@ fn node(lines: &[&str]) -> Option<Count> {
         let told =
             after(lines, at, |line| line.trim_start().starts_with(['✖', '✔']) || line.starts_with("ok "));
         let told = told.into_iter().filter(|line| line.contains("rror") || line.contains("expected"));
-        Some(Failure::new(name.split(" (").next().unwrap_or(name), told))
+        Some(FailedTest::new(name.split(" (").next().unwrap_or(name), told))
     });
     let run = run.min(tests);
     Some(Count::of("node --test", run, failed, skipped).with(failures))
@@ -355,12 +355,12 @@ fn tap(lines: &[&str]) -> Option<Count> {
             let name = name.trim_start().trim_start_matches("- ");
             let told = after(lines, at, |line| line.starts_with("ok") || line.starts_with("not ok"));
             let told = told.into_iter().filter_map(|line| line.strip_prefix('#'));
-            failures.push(Failure::new(name, told));
+            failures.push(FailedTest::new(name, told));
         }
     }
     let missing = planned.saturating_sub(run.saturating_add(skipped));
     if missing > 0 {
-        failures.push(Failure::new(&format!("{missing} of {planned} planned tests did not run"), []));
+        failures.push(FailedTest::new(&format!("{missing} of {planned} planned tests did not run"), []));
     }
     let failed = (failures.len() as u64).saturating_add(missing.saturating_sub(1));
     Some(Count::of("TAP", run, failed, skipped).with(failures))
@@ -376,7 +376,7 @@ fn ctest(lines: &[&str]) -> Option<Count> {
     let named = |line: &&str| {
         let rest = line.trim().split_once(" - ")?.1;
         let name = rest.strip_suffix("(Failed)").or_else(|| rest.split_once(" (").map(|(name, _)| name));
-        line.starts_with('\t').then(|| Failure::new(name?, []).into())?
+        line.starts_with('\t').then(|| FailedTest::new(name?, []).into())?
     };
     let failures = lines.iter().filter_map(named);
     Some(Count::of("ctest", total, failed, 0).with(failures))
@@ -403,7 +403,7 @@ fn phpunit(lines: &[&str]) -> Option<Count> {
     let failures = lines.iter().enumerate().filter_map(|(at, line)| {
         let (n, name) = line.split_once(") ").filter(|(_, name)| name.contains("::"))?;
         n.parse::<u64>().ok()?;
-        Some(Failure::new(name, after(lines, at, |line| line.is_empty())))
+        Some(FailedTest::new(name, after(lines, at, |line| line.is_empty())))
     });
     Some(Count::of("phpunit", of("Tests: ").saturating_sub(skipped), failed, skipped).with(failures))
 }
@@ -419,7 +419,7 @@ fn rspec(lines: &[&str]) -> Option<Count> {
     let outside = lines.iter().any(|line| line.contains("error occurred outside of examples"));
     let failures = lines.iter().filter_map(|line| {
         let (place, name) = line.strip_prefix("rspec ")?.split_once(" # ")?;
-        Some(Failure::new(name, [place]))
+        Some(FailedTest::new(name, [place]))
     });
     let run = sum(&end, &["example", "examples"]).saturating_sub(pending);
     let count = Count::of("rspec", run, failed, pending).with(failures);
@@ -444,7 +444,7 @@ fn dotnet(lines: &[&str]) -> Option<Count> {
     }
     let failures = lines.iter().enumerate().filter_map(|(at, line)| {
         let name = line.strip_prefix("  Failed ")?.split(" [").next()?;
-        Some(Failure::new(name, after(lines, at, |line| line.trim() == "Stack Trace:")))
+        Some(FailedTest::new(name, after(lines, at, |line| line.trim() == "Stack Trace:")))
     });
     Some(Count::of("dotnet test", run, failed, skipped).with(failures))
 }
@@ -473,7 +473,7 @@ fn maven(lines: &[&str]) -> Option<Count> {
     let failures = lines.iter().filter_map(|line| {
         let rest = line.strip_prefix("[ERROR]   ")?;
         let (name, message) = rest.split_once(' ').unwrap_or((rest, ""));
-        name.contains('.').then(|| Failure::new(name, [message]))
+        name.contains('.').then(|| FailedTest::new(name, [message]))
     });
     Some(Count::of("maven", run, failed, skipped).with(failures))
 }
@@ -488,7 +488,7 @@ fn gradle(lines: &[&str]) -> Option<Count> {
     if let Some((all, failed, skipped)) = bad {
         let failures = lines.iter().enumerate().filter_map(|(at, line)| {
             let name = line.strip_suffix(" FAILED").filter(|name| name.contains(" > "))?;
-            Some(Failure::new(name, after(lines, at, |line| line.is_empty())))
+            Some(FailedTest::new(name, after(lines, at, |line| line.is_empty())))
         });
         return Some(Count::of("gradle", all.saturating_sub(skipped), failed, skipped).with(failures));
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Allowance, allow};
+use crate::{FindingAllowance, allow};
 
 /// Outputs in the form of each runner, shortened and written down by hand; `tests/gates.rs` has real ones.
 /// `## runner | exit | outcome | run failed skipped | first failing test | part of its message`.
@@ -116,26 +116,26 @@ fn only_failures_that_look_so_are_run_again() {
         looks_flaky,
     };
     let failed = |flaky| one(VerifyOutcome::Failed, flaky);
-    let usual = Policy::default();
+    let usual = RepeatPolicy::default();
     assert!(!wants_more(&[failed(false)], usual));
     assert!(wants_more(&[failed(true)], usual));
     assert!(!wants_more(&[failed(true), failed(true)], usual));
-    let always = Policy { when: When::Always, reruns: 2, ..usual };
+    let always = RepeatPolicy { when: When::Always, reruns: 2, ..usual };
     assert!(wants_more(&[failed(false), failed(false)], always));
     assert!(!wants_more(&[failed(false), one(VerifyOutcome::Passed, false)], always));
     assert!(!wants_more(&[one(VerifyOutcome::Passed, false)], usual));
-    assert!(wants_more(&[one(VerifyOutcome::Passed, false)], Policy { confirm: 1, ..usual }));
+    assert!(wants_more(&[one(VerifyOutcome::Passed, false)], RepeatPolicy { confirm: 1, ..usual }));
     assert!(!wants_more(&[one(VerifyOutcome::NoTests, false)], always));
     assert!(looks_flaky("requests.exceptions.ReadTimeout: timed out"));
     assert!(looks_flaky("OSError: [Errno 98] Address already in use"));
     assert!(!looks_flaky("AssertionError: 1 != 2\nModuleNotFoundError: No module named 'x'"));
 }
 
-fn verified(outcome: VerifyOutcome, run: u64, skipped: u64, failures: &[&str]) -> Verified {
-    let failures: Vec<Failure> = failures.iter().map(|name| Failure::new(name, [])).collect();
+fn verified(outcome: VerifyOutcome, run: u64, skipped: u64, failures: &[&str]) -> VerifyMeasure {
+    let failures: Vec<FailedTest> = failures.iter().map(|name| FailedTest::new(name, [])).collect();
     let runners = vec!["pytest".to_owned()];
     let failed = failures.len() as u64;
-    Verified {
+    VerifyMeasure {
         outcome,
         summary: "said".to_owned(),
         command: "pytest".to_owned(),
@@ -167,7 +167,7 @@ fn what_was_red_before_is_known_and_what_is_new_is_named() {
 #[test]
 fn a_green_run_of_fewer_tests_than_on_the_base_is_found() {
     let base = verified(VerifyOutcome::Passed, 3, 0, &[]);
-    let found = |now: &Verified| told(&against(&base, now).findings);
+    let found = |now: &VerifyMeasure| render_findings(&against(&base, now).findings);
     assert_eq!(found(&verified(VerifyOutcome::Passed, 2, 0, &[])), "fewer_tests: 2 tests ran, 3 on the base");
     assert_eq!(
         found(&verified(VerifyOutcome::Passed, 3, 1, &[])),
@@ -184,10 +184,10 @@ fn a_finding_that_blocks_turns_a_green_report_red_until_it_is_allowed() {
     let report = green.report("t1", None, &findings);
     assert_eq!((report.passed, report.failed, report.outcome), (false, true, VerifyOutcome::Failed));
     assert!(report.summary.starts_with("t.py:4: test_removed: test_x is gone\n"), "{}", report.summary);
-    allow(&mut findings, &[Allowance::parse("test_removed t.py", "Ada").unwrap()]);
+    allow(&mut findings, &[FindingAllowance::parse("test_removed t.py", "Ada").unwrap()]);
     let report = green.report("t1", None, &findings);
     assert!(report.passed && !report.failed && report.summary.contains("(allowed by Ada)"));
-    let none = Verified { outcome: VerifyOutcome::NoTests, ..green };
+    let none = VerifyMeasure { outcome: VerifyOutcome::NoTests, ..green };
     let report = none.report("t1", None, &[]);
     assert_eq!((report.passed, report.failed, report.outcome), (false, false, VerifyOutcome::NoTests));
 }

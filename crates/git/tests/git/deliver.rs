@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_git::change::MAX_CONTENT_BYTES;
-use ftl_git::{Checked, Delivering, GitError, Landed, Merged, Oid, Trouble, Undone, Watch};
+use ftl_git::{Checked, Delivering, ErrorKind, GitError, Landed, MergedTree, Oid, StepHook, Undone};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, commit, files, git};
@@ -14,7 +14,7 @@ use crate::support::{Stage, WHEN, commit, files, git};
 /// Why a delivery stays, and what the person did to the checkout.
 type Case = (&'static str, fn(&std::path::Path));
 
-fn deliver_if(stage: &Stage, how: Delivery, verify: fn(&Merged) -> Checked) -> Delivered {
+fn deliver_if(stage: &Stage, how: Delivery, verify: fn(&MergedTree) -> Checked) -> Delivered {
     let delivering = Delivering { run: &stage.run, how, message: "Deliver it", when: WHEN };
     stage.repo.deliver(&delivering, &Cancel::new(), &mut |merged| Ok(verify(merged))).unwrap()
 }
@@ -51,7 +51,7 @@ fn landed() -> (Stage, Oid) {
 }
 
 /// Asserts that nothing was delivered, and that nothing of the person's was touched.
-fn assert_stays(stage: &Stage, how: Delivery, verify: fn(&Merged) -> Checked, why: &str) {
+fn assert_stays(stage: &Stage, how: Delivery, verify: fn(&MergedTree) -> Checked, why: &str) {
     let before = stage.persons();
     let delivered = deliver_if(stage, how, verify);
     assert_eq!(delivered.status, DeliveryStatus::Kept, "{}", delivered.summary);
@@ -118,10 +118,10 @@ fn a_delivery_is_not_taken_back_when_the_branch_has_moved_on() {
     fs::write(stage.root().join("later"), "later").unwrap();
     commit(&stage.root(), "later");
     let before = stage.persons();
-    assert_eq!(stage.repo.undo_delivery(&stage.run, "Ada").unwrap_err().trouble, Trouble::Stale);
+    assert_eq!(stage.repo.undo_delivery(&stage.run, "Ada").unwrap_err().trouble, ErrorKind::Stale);
     assert_eq!(stage.persons(), before);
     let none = Stage::new();
-    assert_eq!(none.repo.undo_delivery(&none.run, "Ada").unwrap_err().trouble, Trouble::Unknown);
+    assert_eq!(none.repo.undo_delivery(&none.run, "Ada").unwrap_err().trouble, ErrorKind::Unknown);
 }
 
 #[test]
@@ -149,13 +149,13 @@ fn what_conflicts_stays_on_its_branch() {
     let (stage, _) = landed();
     fs::write(stage.root().join("src/one.txt"), "otherwise\n").unwrap();
     commit(&stage.root(), "otherwise");
-    let verify = |_: &Merged| panic!("there is nothing to verify");
+    let verify = |_: &MergedTree| panic!("there is nothing to verify");
     assert_stays(&stage, Delivery::FastForward, verify, "1 file conflicts");
 }
 
 #[test]
 fn what_is_in_the_way_is_not_touched() {
-    let passed = |_: &Merged| Checked::Passed;
+    let passed = |_: &MergedTree| Checked::Passed;
     let cases: [Case; 11] = [
         ("src/one.txt", |root| fs::write(root.join("src/one.txt"), "mine").unwrap()),
         // Their git was told not to look.
@@ -290,7 +290,7 @@ fn where_there_is_no_checkout_only_the_branch_moves() {
 
 #[test]
 fn a_checkout_in_another_state_is_left_alone() {
-    let passed = |_: &Merged| Checked::Passed;
+    let passed = |_: &MergedTree| Checked::Passed;
     let cases: [Case; 8] = [
         ("a merge is in progress", |root| {
             fs::copy(root.join(".git/refs/heads/main"), root.join(".git/MERGE_HEAD")).unwrap();
@@ -326,7 +326,7 @@ fn a_checkout_in_another_state_is_left_alone() {
 #[derive(Default)]
 struct Steps(Mutex<Vec<String>>);
 
-impl Watch for Steps {
+impl StepHook for Steps {
     fn step(&self, what: &str) -> Result<(), GitError> {
         self.0.lock().unwrap().push(what.to_owned());
         Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ftl_git::{GitError, Repo, Watch};
+use ftl_git::{GitError, Repo, StepHook};
 
 use crate::states::DEEDS;
 use crate::support::{Stage, git, open};
@@ -19,7 +19,7 @@ const MAX_LOOKS: usize = 10_000;
 #[derive(Default)]
 struct Counter(AtomicUsize, Mutex<Vec<String>>);
 
-impl Watch for Counter {
+impl StepHook for Counter {
     fn step(&self, what: &str) -> Result<(), GitError> {
         if what.starts_with("git ") && what != "git cat-file" {
             self.0.fetch_add(1, Ordering::SeqCst);
@@ -49,7 +49,7 @@ fn settle(stage: &Stage, counter: &Counter) -> String {
     panic!("git is asked each time: {:?}", counter.1.lock().unwrap().last());
 }
 
-fn standing(repo: &Repo, stage: &Stage) -> Option<ftl_git::Standing> {
+fn standing(repo: &Repo, stage: &Stage) -> Option<ftl_git::WorktreeEntry> {
     repo.tree(&stage.id(1)).ok()
 }
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_git::{
-    Checked, Delivering, Landed, Landing, MAX_KEPT_BYTES, MAX_LOCKS_LISTED, MAX_NAMED_OBJECTS, Namer, Person,
-    Repo, Settings, Trouble, WorktreeId,
+    Checked, Delivering, ErrorKind, Landed, Landing, MAX_KEPT_BYTES, MAX_LOCKS_LISTED, MAX_NAMED_OBJECTS,
+    Namer, Person, Repo, Settings, WorktreeId,
 };
 use ftl_process::Cancel;
 
@@ -144,7 +144,7 @@ fn nothing_that_a_repository_names_is_run() {
     assert!(matches!(conflict, Landed::Conflict { .. }), "{conflict:?}");
     stage.repo.keep(&stage.id(3), "kept", 1).unwrap().unwrap();
     let kept = stage.repo.close_worktree(&stage.id(4), "closed", 1).unwrap().kept.unwrap();
-    let all = stage.repo.kept().unwrap();
+    let all = stage.repo.list_kept().unwrap();
     let one = all.iter().find(|one| one.name == kept).unwrap();
     stage.repo.salvage_into(one, &stage.folder.path().join("back")).unwrap();
     assert_eq!(fs::read(stage.folder.path().join("back/own 4")).unwrap(), b"a\r\n", "bytes stay bytes");
@@ -180,7 +180,7 @@ fn a_git_that_hangs_is_ended() {
     let error = open(stage.folder.path(), |settings| settings.limit = Duration::from_millis(300))
         .and_then(|repo| repo.begin(&ftl_folder::id::RunId::of(9)))
         .unwrap_err();
-    assert_eq!(error.trouble, Trouble::TimedOut);
+    assert_eq!(error.trouble, ErrorKind::TimedOut);
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 
@@ -251,7 +251,7 @@ fn what_cannot_be_read_again_is_said_after_a_few_tries() {
     fs::create_dir_all(stage.root().join(".git/objects/pack")).unwrap();
     let repo = open(stage.folder.path(), |_| {}).unwrap();
     let said = repo.keep(&worktree.id, "kept", WHEN).unwrap_err();
-    assert_eq!(said.trouble, Trouble::Missing, "{said}");
+    assert_eq!(said.trouble, ErrorKind::Missing, "{said}");
     assert_eq!(fs::read(worktree.path.join("src/one.txt")).unwrap(), b"work on one");
     let missing = repo.examine(Vec::new(), false).unwrap().missing;
     assert!(!missing.is_empty());
@@ -264,7 +264,7 @@ fn a_repository_whose_name_git_would_take_apart_is_worked_in() {
     make(&root);
     let person = Person { name: "Ada".to_owned(), email: "ada@example.org".to_owned() };
     let settings = Settings { home: None, config: None, ..Settings::of(person) };
-    let repo = Repo::open(&Place::at(root), settings).unwrap();
+    let repo = Repo::open(&StateFolder::at(root), settings).unwrap();
     let (run, id) = (RunId::of(1), WorktreeId::of(&RunId::of(1), InstanceId(1)));
     repo.begin(&run).unwrap();
     let worktree = repo.open_worktree(&id, &run, &mut |_| Ok(())).unwrap();
@@ -295,6 +295,6 @@ fn what_is_looked_at_has_an_end() {
         let commit = stage.git(&[&["commit-tree", "HEAD^{tree}"], &words[..]].concat());
         stage.git(&["update-ref", &format!("refs/ftl/kept/abcd-1/{number}"), &commit]);
     }
-    let why: Vec<String> = stage.repo.kept().unwrap().into_iter().map(|kept| kept.why).collect();
+    let why: Vec<String> = stage.repo.list_kept().unwrap().into_iter().map(|kept| kept.why).collect();
     assert!(why[0].contains("cannot be read") && why[1] == "short", "{why:?}");
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
 use ftl_folder::id::RunId;
-use ftl_git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
+use ftl_git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, StepHook, WorktreeId};
 use ftl_process::Cancel;
 
 use crate::saves::{ABLE, ONLY_LINKS};
@@ -35,7 +35,7 @@ const FILES: [&str; 7] = [
     "index installed",
 ];
 
-impl Watch for Reaper {
+impl StepHook for Reaper {
     fn step(&self, what: &str) -> Result<(), GitError> {
         if self.only_files && !FILES.contains(&what) {
             return Ok(());
@@ -174,7 +174,7 @@ fn keeping() {
     sweep("keep", work, |repo, root| {
         let id = WorktreeId::of(&run(), InstanceId(1));
         assert_kept(root, &files(&repo.path_of(&id)), "keep");
-        assert_eq!(repo.kept().unwrap().len(), 1);
+        assert_eq!(repo.list_kept().unwrap().len(), 1);
     });
 }
 
@@ -187,7 +187,7 @@ fn closing() {
     };
     sweep("close", prepare, |repo, root| {
         assert_kept(root, &bytes.borrow(), "close");
-        assert_eq!(repo.kept().unwrap().len(), 1);
+        assert_eq!(repo.list_kept().unwrap().len(), 1);
         assert_eq!(repo.worktrees().unwrap(), []);
         assert_eq!(fs::read_dir(root.join(".ftl/worktrees")).unwrap().count(), 0);
         assert_eq!(fs::read_dir(root.join(".ftl/store/git/trash")).unwrap().count(), 0);
@@ -210,7 +210,7 @@ fn landing() {
         assert_eq!(git(root, &["rev-list", "--count", &format!("main..ftl/{}", run())]), "2");
         assert_eq!(repo.branch(&run()).unwrap().tip, commit);
         assert_eq!(git(root, &["rev-parse", &format!("ftl/{}", run())]), commit.as_str());
-        assert_eq!(repo.kept().unwrap(), []);
+        assert_eq!(repo.list_kept().unwrap(), []);
         assert_eq!(git(root, &["worktree", "list"]).lines().count(), 3);
     });
 }
@@ -232,7 +232,7 @@ fn conflicting() {
         let worktree = repo.worktree(&WorktreeId::of(&run(), InstanceId(2))).unwrap();
         assert_eq!(worktree.base, repo.branch(&run()).unwrap().tip);
         assert_kept(root, &bytes.borrow(), "conflict");
-        assert_eq!(repo.kept().unwrap().len(), 1);
+        assert_eq!(repo.list_kept().unwrap().len(), 1);
         assert!(fs::read_to_string(worktree.path.join("src/one.txt")).unwrap().contains("<<<<<<<"));
         assert!(worktree.path.join("new").exists() && worktree.path.join("mine").exists());
     });

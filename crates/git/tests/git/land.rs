@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use ftl_git::{Checked, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid, Trouble};
+use ftl_git::{Checked, ErrorKind, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, key, lines};
@@ -79,12 +79,12 @@ fn what_fails_does_not_land() {
     let landing = Landing { worktree: &id, key: &key, tree: Some(&base), message: "m", when: WHEN };
     let land =
         |landing: &Landing<'_>| stage.repo.land(landing, &Cancel::new(), &mut |_| Err("no disk".to_owned()));
-    assert_eq!(land(&landing).unwrap_err().trouble, Trouble::Stale);
+    assert_eq!(land(&landing).unwrap_err().trouble, ErrorKind::Stale);
     assert!(land(&Landing { tree: None, ..landing.clone() }).unwrap_err().message.contains("no disk"));
     let long = "x".repeat(MAX_MESSAGE_BYTES + 1);
-    assert_eq!(land(&Landing { message: &long, ..landing.clone() }).unwrap_err().trouble, Trouble::TooMuch);
+    assert_eq!(land(&Landing { message: &long, ..landing.clone() }).unwrap_err().trouble, ErrorKind::TooMuch);
     let other = "other".parse().unwrap();
-    assert_eq!(land(&Landing { worktree: &other, ..landing }).unwrap_err().trouble, Trouble::Unknown);
+    assert_eq!(land(&Landing { worktree: &other, ..landing }).unwrap_err().trouble, ErrorKind::Unknown);
     assert_eq!(stage.tip(), tip);
     assert!(!stage.root().join(".ftl/worktrees").join(format!("{}-landing", stage.run)).exists());
 }
@@ -158,7 +158,7 @@ fn of_two_landings_at_once_each_follows_the_other() {
             start.wait();
             let (id, key) = (stage.id(instance), key(instance));
             let landing = Landing { worktree: &id, key: &key, tree: None, message: "m", when: WHEN };
-            let mut verify = |_: &ftl_git::Merged| {
+            let mut verify = |_: &ftl_git::MergedTree| {
                 assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
                 working.fetch_sub(1, Ordering::SeqCst);
                 Ok(Checked::Passed)
@@ -183,12 +183,12 @@ fn a_landing_that_nobody_wants_any_more_does_not_wait() {
     let landing = |key| Landing { worktree: &id, key, tree: None, message: "m", when: WHEN };
     let mut inner: Option<Result<Landed, GitError>> = None;
     cancel.cancel();
-    let mut verify = |_: &ftl_git::Merged| {
+    let mut verify = |_: &ftl_git::MergedTree| {
         inner = Some(stage.repo.land(&landing(&second), &cancel, &mut |_| Ok(Checked::Passed)));
         Ok(Checked::Passed)
     };
     done(stage.repo.land(&landing(&first), &Cancel::new(), &mut verify).unwrap());
-    assert_eq!(inner.unwrap().unwrap_err().trouble, Trouble::Cancelled);
+    assert_eq!(inner.unwrap().unwrap_err().trouble, ErrorKind::Cancelled);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_branch_that_somebody_moved_or_removed_is_put_back_and_nothing_of_it_is_lost
     fs::write(second.path.join("newer"), "newer").unwrap();
     let (next, ..) = done(stage.land(2));
     assert_eq!(stage.git(&["rev-parse", &format!("{next}^")]), landed.as_str());
-    let kept = stage.repo.kept().unwrap();
+    let kept = stage.repo.list_kept().unwrap();
     let mine = kept.iter().find(|kept| kept.id.as_str().ends_with("-branch")).unwrap();
     assert!(stage.git(&["rev-list", mine.commit.as_str()]).contains(&foreign));
     stage.git(&["update-ref", "-d", &name]);
@@ -223,7 +223,7 @@ fn a_forged_ref_does_not_count_as_landed() {
     let mut verified = 0;
     let (id, key) = (stage.id(1), key(1));
     let landing = Landing { worktree: &id, key: &key, tree: None, message: "m", when: WHEN };
-    let mut verify = |_: &ftl_git::Merged| {
+    let mut verify = |_: &ftl_git::MergedTree| {
         verified += 1;
         Ok(Checked::Passed)
     };

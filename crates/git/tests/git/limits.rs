@@ -3,8 +3,8 @@
 use std::fs;
 
 use ftl_git::{
-    Landed, MAX_CHANGED_FILES, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_KEPT_REFS, MAX_SIDE_BYTES, MAX_SIDES,
-    Oid, Trouble,
+    ErrorKind, Landed, MAX_CHANGED_FILES, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_KEPT_REFS, MAX_SIDE_BYTES,
+    MAX_SIDES, Oid,
 };
 
 use crate::support::{Stage, command};
@@ -29,7 +29,7 @@ fn too_many_or_too_large_ignored_files_are_not_copied() {
     );
     for stage in [many, large] {
         let error = stage.repo.open_worktree(&stage.id(1), &stage.run, &mut |_| Ok(())).unwrap_err();
-        assert_eq!(error.trouble, Trouble::TooMuch);
+        assert_eq!(error.trouble, ErrorKind::TooMuch);
     }
 }
 
@@ -76,7 +76,7 @@ fn too_many_files_that_differ_are_said_to_be() {
     let (none, few) = (tree_of(0), tree_of(3));
     assert_eq!(stage.repo.change(&none, &few).unwrap().files.len(), 3);
     let error = stage.repo.change(&few, &tree_of(MAX_CHANGED_FILES + 4)).unwrap_err();
-    assert_eq!(error.trouble, Trouble::TooMuch);
+    assert_eq!(error.trouble, ErrorKind::TooMuch);
 }
 
 #[test]
@@ -94,23 +94,23 @@ fn files_that_are_too_large_are_said_to_be() {
     let log = stage.root().join(".git/worktrees").join(worktree.id.as_str()).join("logs/HEAD");
     let whole = fs::read(&log).unwrap();
     fs::File::options().write(true).open(&log).unwrap().set_len(16 * 1024 * 1024 + 1).unwrap();
-    assert_eq!(stage.repo.keep(&worktree.id, "why", 1).unwrap_err().trouble, Trouble::TooMuch);
+    assert_eq!(stage.repo.keep(&worktree.id, "why", 1).unwrap_err().trouble, ErrorKind::TooMuch);
     fs::write(&log, whole).unwrap();
 
     let last = format!("refs/ftl/kept/{}/{MAX_KEPT_REFS}", worktree.id);
     stage.git(&["update-ref", &last, "main"]);
-    assert_eq!(stage.repo.keep(&worktree.id, "why", 1).unwrap_err().trouble, Trouble::TooMuch);
+    assert_eq!(stage.repo.keep(&worktree.id, "why", 1).unwrap_err().trouble, ErrorKind::TooMuch);
     assert!(worktree.path.join("small").exists());
 
     let record = stage.root().join(format!(".ftl/store/git/runs/{}/run.json", stage.run));
     fs::File::options().write(true).open(&record).unwrap().set_len(16 * 1024 * 1024 + 1).unwrap();
-    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::TooMuch);
+    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, ErrorKind::TooMuch);
     fs::write(&record, "junk").unwrap();
-    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::Machine, "no fresh start");
+    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, ErrorKind::Machine, "no fresh start");
     let exclude = fs::File::create(stage.root().join(".git/info/exclude")).unwrap();
     exclude.set_len(4 * 1024 * 1024 + 1).unwrap();
     let error = crate::support::open(stage.folder.path(), |_| {}).err().unwrap();
-    assert_eq!(error.trouble, Trouble::TooMuch);
+    assert_eq!(error.trouble, ErrorKind::TooMuch);
 }
 
 #[test]
@@ -147,6 +147,6 @@ fn a_worktree_of_the_persons_that_has_our_name_is_not_touched() {
     let theirs = stage.folder.path().join(stage.id(1).as_str());
     stage.git(&["worktree", "add", "-q", "--detach", theirs.to_str().unwrap()]);
     let error = stage.repo.open_worktree(&stage.id(1), &stage.run, &mut |_| Ok(())).unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unsuitable);
+    assert_eq!(error.trouble, ErrorKind::Unsuitable);
     assert_eq!(crate::support::git(&theirs, &["status", "--porcelain"]), "");
 }

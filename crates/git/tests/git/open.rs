@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_git::change::Kind;
-use ftl_git::{Landed, Repo, Settings, Trouble};
+use ftl_folder::state_folder::StateFolder;
+use ftl_git::change::EntryKind;
+use ftl_git::{ErrorKind, Landed, Repo, Settings};
 
 use crate::support::{Stage, command, commit, files, git, lines, make, open};
 
@@ -107,7 +107,7 @@ fn a_tree_holds_what_is_there_and_not_what_the_agents_index_says() {
         ("src/two.txt", false, true),
     ];
     assert_eq!(shown, wanted);
-    assert_eq!(change.files[0].after.as_ref().unwrap().kind, Kind::Executable);
+    assert_eq!(change.files[0].after.as_ref().unwrap().kind, EntryKind::Executable);
     assert_eq!(change.files[1].after.as_ref().unwrap().text(), Some("new\n"));
     assert_eq!(change.files[2].before.as_ref().unwrap().text(), Some(lines("one", 20).as_str()));
     let progress = stage.repo.progress(&worktree.id).unwrap();
@@ -136,7 +136,7 @@ fn a_link_is_a_link_and_its_target_is_not_read() {
     let tree = stage.repo.tree(&worktree.id).unwrap().tree;
     let change = stage.repo.change(&worktree.base, &tree).unwrap();
     let link = change.files[0].after.as_ref().unwrap();
-    assert_eq!((link.kind, link.text()), (Kind::Link, Some("/etc/passwd")));
+    assert_eq!((link.kind, link.text()), (EntryKind::Link, Some("/etc/passwd")));
 }
 
 #[test]
@@ -185,16 +185,16 @@ fn what_cannot_be_worked_with_is_said_so() {
     let root = folder.path().join("a repository");
     fs::create_dir_all(&root).unwrap();
     let trouble = |folder| open(folder, |_| {}).err().unwrap().trouble;
-    assert_eq!(trouble(folder.path()), Trouble::NoRepository);
+    assert_eq!(trouble(folder.path()), ErrorKind::NoRepository);
     git(&root, &["init", "-q", "-b", "main"]);
     let repo = open(folder.path(), |_| {}).unwrap();
     let unborn = repo.begin(&RunId::of(1)).unwrap_err();
-    assert_eq!(unborn.trouble, Trouble::Unsuitable);
+    assert_eq!(unborn.trouble, ErrorKind::Unsuitable);
     assert!(unborn.hint.unwrap().contains("first commit"));
 
     let bare = tempfile::tempdir().unwrap();
     git(bare.path(), &["init", "-q", "--bare", "a repository"]);
-    assert_eq!(trouble(bare.path()), Trouble::Unsuitable);
+    assert_eq!(trouble(bare.path()), ErrorKind::Unsuitable);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn another_repository_in_the_same_place_is_not_written_to() {
     git(&root, &["init", "-q", "-b", "main"]);
     commit(&root, "another");
     let error = stage.repo.open_worktree(&stage.id(1), &stage.run, &mut |_| Ok(())).unwrap_err();
-    assert_eq!(error.trouble, Trouble::Replaced);
+    assert_eq!(error.trouble, ErrorKind::Replaced);
     assert_eq!(git(&root, &["for-each-ref", "refs/ftl"]), "");
 }
 
@@ -217,7 +217,7 @@ fn a_linked_worktree_of_the_person_and_a_folder_below_the_top_are_places_too() {
     let person = ftl_git::Person { name: "Ada".into(), email: "ada@example.org".into() };
     let mut settings = Settings::of(person);
     (settings.home, settings.config) = (None, None);
-    let repo = Repo::open(&Place::at(&linked), settings.clone()).unwrap();
+    let repo = Repo::open(&StateFolder::at(&linked), settings.clone()).unwrap();
     let run = RunId::of(2);
     assert_eq!(repo.begin(&run).unwrap().target.as_deref(), Some("side"));
     let id = "x1".parse().unwrap();
@@ -226,7 +226,7 @@ fn a_linked_worktree_of_the_person_and_a_folder_below_the_top_are_places_too() {
     assert_eq!(git(&linked, &["status", "--porcelain"]), "");
     repo.close_worktree(&id, "done", 1).unwrap();
 
-    let below = Repo::open(&Place::at(stage.root().join("src")), settings).unwrap();
+    let below = Repo::open(&StateFolder::at(stage.root().join("src")), settings).unwrap();
     let run = RunId::of(3);
     below.begin(&run).unwrap();
     let worktree = below.open_worktree(&"x2".parse().unwrap(), &run, &mut |_| Ok(())).unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
 use ftl_folder::rewind::{JournalEnd, KnownInstance};
-use ftl_git::{Checked, Delivering, GitError, Landed, Oid, Trouble, Watch};
+use ftl_git::{Checked, Delivering, ErrorKind, GitError, Landed, Oid, StepHook};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, open};
@@ -184,11 +184,11 @@ struct EndsAt {
     left: AtomicUsize,
 }
 
-impl Watch for EndsAt {
+impl StepHook for EndsAt {
     fn step(&self, what: &str) -> Result<(), GitError> {
         match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
             Ok(_) => Ok(()),
-            Err(_) => Err(GitError::new(Trouble::Cancelled, format!("ended at `{what}`"))),
+            Err(_) => Err(GitError::new(ErrorKind::Cancelled, format!("ended at `{what}`"))),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ftl_git::Trouble;
+use ftl_git::ErrorKind;
 
 use crate::support::{Stage, files};
 
@@ -15,7 +15,7 @@ fn kept_work_comes_back_as_a_branch_or_as_files() {
     let wanted = files(&worktree.path);
     let before = stage.persons();
     let closed = stage.repo.close_worktree(&worktree.id, "it was\ngiven up", 77).unwrap();
-    let all = stage.repo.kept().unwrap();
+    let all = stage.repo.list_kept().unwrap();
     let kept = &all[0];
     assert_eq!((all.len(), Some(&kept.name)), (1, closed.kept.as_ref()));
     assert_eq!((&kept.id, kept.number, kept.when), (&worktree.id, 1, 77));
@@ -32,7 +32,7 @@ fn kept_work_comes_back_as_a_branch_or_as_files() {
     assert_eq!(stage.git(&["rev-parse", "rescue/one"]), kept.commit.as_str());
     for bad in ["main", "-x", "a..b", "@{-1}", ""] {
         let error = stage.repo.salvage_as_branch(kept, bad).unwrap_err();
-        assert_eq!(error.trouble, Trouble::BadName, "{bad:?}");
+        assert_eq!(error.trouble, ErrorKind::BadName, "{bad:?}");
     }
     stage.git(&["branch", "-D", "rescue/one"]);
     assert_eq!(stage.persons(), before);
@@ -50,7 +50,7 @@ fn what_is_kept_twice_unchanged_is_kept_once() {
     assert_ne!(second, first);
     assert_eq!(fs::read(worktree.path.join("new")).unwrap(), b"newer");
     assert_eq!(stage.repo.close_worktree(&worktree.id, "end", 4).unwrap().kept, Some(second));
-    assert_eq!(stage.repo.kept().unwrap().len(), 2);
+    assert_eq!(stage.repo.list_kept().unwrap().len(), 2);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
-use ftl_folder::Spot;
+use ftl_folder::NameIn;
 use ftl_git::{
-    Checked, Delivering, FileSystem, GitError, LocalFileSystem, MAX_RETAINED, Repo, Watch, has_retained,
+    Checked, Delivering, FileSystem, GitError, LocalFileSystem, MAX_RETAINED, Repo, StepHook, has_retained,
 };
 use ftl_process::Cancel;
 
@@ -36,7 +36,7 @@ pub(crate) const NO_EXCHANGE: Limited = Limited { exchanges: false, ..ABLE };
 pub(crate) const ONLY_LINKS: Limited = Limited { renames: false, ..NO_EXCHANGE };
 
 impl Limited {
-    fn check(self, can: bool, one: &Spot, other: &Spot) -> io::Result<()> {
+    fn check(self, can: bool, one: &NameIn, other: &NameIn) -> io::Result<()> {
         let is_apart = |path: &Path| self.apart.is_some_and(|part| path.to_string_lossy().contains(part));
         match (can, is_apart(one.path()) == is_apart(other.path())) {
             (true, true) => Ok(()),
@@ -47,22 +47,22 @@ impl Limited {
 }
 
 impl FileSystem for Limited {
-    fn exchange(&self, one: &Spot, other: &Spot) -> io::Result<()> {
+    fn exchange(&self, one: &NameIn, other: &NameIn) -> io::Result<()> {
         self.check(self.exchanges, one, other)?;
         LocalFileSystem.exchange(one, other)
     }
 
-    fn rename_new(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn rename_new(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         self.check(self.renames, from, to)?;
         LocalFileSystem.rename_new(from, to)
     }
 
-    fn link(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn link(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         self.check(self.links, from, to)?;
         LocalFileSystem.link(from, to)
     }
 
-    fn rename(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn rename(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         self.check(true, from, to)?;
         LocalFileSystem.rename(from, to)
     }
@@ -121,7 +121,7 @@ fn write(held: &mut File) {
     held.write_all(SAVED.as_bytes()).unwrap();
 }
 
-impl Watch for Saver {
+impl StepHook for Saver {
     /// Steps count from when the index is locked: what is saved before is seen before anything is moved.
     fn step(&self, what: &str) -> Result<(), GitError> {
         let is_begun = self.step.load(Ordering::SeqCst) > 0 || what == "lock the index";
@@ -288,7 +288,7 @@ struct Twice {
     file: PathBuf,
 }
 
-impl Watch for Twice {
+impl StepHook for Twice {
     fn step(&self, what: &str) -> Result<(), GitError> {
         if what == "install the index" {
             write(&mut self.held.lock().unwrap());
@@ -309,14 +309,14 @@ fn of_two_saves_the_newer_is_in_the_file_and_the_other_under_a_ref_that_is_named
         let delivered = deliver(&stage.repo.clone().on(Arc::new(limited)).watched(twice));
         assert_eq!(delivered.status, DeliveryStatus::Landed);
         assert_eq!(fs::read_to_string(&file).unwrap(), "a newer save\n");
-        let kept = stage.repo.kept().unwrap();
+        let kept = stage.repo.list_kept().unwrap();
         assert_eq!(kept.len(), 1, "{}", delivered.summary);
         assert!(delivered.summary.contains(&kept[0].name), "{}", delivered.summary);
         let saved = blob_names(&stage.root(), [&SAVED.as_bytes().to_vec()]);
         assert!(reachable(&stage.root()).contains(&saved[0]));
         assert_eq!(stage.git(&["show", &format!("{}:src/one.txt", kept[0].name)]), SAVED.trim());
         assert_eq!(stage.repo.look_at_retained().unwrap(), Vec::<String>::new(), "it is said once");
-        assert_eq!(stage.repo.kept().unwrap().len(), 1);
+        assert_eq!(stage.repo.list_kept().unwrap().len(), 1);
     }
 }
 
@@ -365,7 +365,7 @@ impl Restless {
 }
 
 impl FileSystem for Restless {
-    fn exchange(&self, one: &Spot, other: &Spot) -> io::Result<()> {
+    fn exchange(&self, one: &NameIn, other: &NameIn) -> io::Result<()> {
         if other.path() != self.file {
             return LocalFileSystem.exchange(one, other);
         }
@@ -375,15 +375,15 @@ impl FileSystem for Restless {
         Ok(())
     }
 
-    fn rename_new(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn rename_new(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         LocalFileSystem.rename_new(from, to)
     }
 
-    fn link(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn link(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         LocalFileSystem.link(from, to)
     }
 
-    fn rename(&self, from: &Spot, to: &Spot) -> io::Result<()> {
+    fn rename(&self, from: &NameIn, to: &NameIn) -> io::Result<()> {
         LocalFileSystem.rename(from, to)
     }
 }
@@ -398,7 +398,7 @@ fn whoever_saves_without_an_end_finds_the_newest_save_in_the_file() {
         let saves = restless.saves.load(Ordering::SeqCst);
         assert!(saves >= least, "{saves}: {said}");
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("save {saves}\n"), "{said}");
-        let kept = stage.repo.kept().unwrap();
+        let kept = stage.repo.list_kept().unwrap();
         assert!(!kept.is_empty() && said.contains(&kept[kept.len() - 1].name), "{said}");
         assert!(!stage.root().join(".git/index.lock").exists());
     };
@@ -455,7 +455,7 @@ fn what_came_out_is_retained_for_an_hour_and_removed_only_unchanged() {
 #[test]
 fn a_folder_that_somebody_makes_meanwhile_is_not_salvaged_over() {
     struct Maker(PathBuf);
-    impl Watch for Maker {
+    impl StepHook for Maker {
         fn step(&self, what: &str) -> Result<(), GitError> {
             if what == "name the folder" {
                 fs::create_dir(&self.0).unwrap();
@@ -469,7 +469,7 @@ fn a_folder_that_somebody_makes_meanwhile_is_not_salvaged_over() {
         let worktree = stage.open(1);
         fs::write(worktree.path.join("new"), "new").unwrap();
         stage.repo.close_worktree(&worktree.id, "closed", 1).unwrap();
-        let kept = stage.repo.kept().unwrap().remove(0);
+        let kept = stage.repo.list_kept().unwrap().remove(0);
         let folder = stage.folder.path().join("back");
         let repo = stage.repo.clone().on(Arc::new(limited));
         let error = repo.clone().watched(Arc::new(Maker(folder.clone()))).salvage_into(&kept, &folder);
@@ -529,7 +529,7 @@ fn bytes_are_compared_before_anything_that_was_retained_goes() {
         fs::write(&old, SAVED).unwrap();
         let found = fs::symlink_metadata(&old).unwrap();
         let (seconds, nanos) = (found.ctime(), found.ctime_nsec());
-        *known = format!("{}:{seconds}.{nanos:09}", ftl_folder::place::mark(&found)).into();
+        *known = format!("{}:{seconds}.{nanos:09}", ftl_folder::state_folder::mark(&found)).into();
     }
     json["began"] = 1.into();
     fs::write(&record, json.to_string()).unwrap();

@@ -8,9 +8,10 @@ use std::process::Command;
 
 use ftl_core::run::InstanceId;
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_git::{
-    Checked, GitError, Key, Landed, Landing, Merged, Oid, Person, Repo, Settings, Worktree, WorktreeId,
+    Checked, GitError, IdempotencyKey, Landed, Landing, MergedTree, Oid, Person, Repo, Settings, Worktree,
+    WorktreeId,
 };
 use ftl_process::Cancel;
 use tempfile::TempDir;
@@ -59,7 +60,11 @@ impl Stage {
     }
 
     /// Lands what stands in a worktree, if `verify` lets it.
-    pub(crate) fn land_if(&self, instance: u32, verify: fn(&Merged) -> Checked) -> Result<Landed, GitError> {
+    pub(crate) fn land_if(
+        &self,
+        instance: u32,
+        verify: fn(&MergedTree) -> Checked,
+    ) -> Result<Landed, GitError> {
         let (worktree, key) = (self.id(instance), key(instance));
         let landing = Landing { worktree: &worktree, key: &key, tree: None, message: "Do it", when: WHEN };
         self.repo.land(&landing, &Cancel::new(), &mut |merged| Ok(verify(merged)))
@@ -83,7 +88,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn key(number: u32) -> Key {
+pub(crate) fn key(number: u32) -> IdempotencyKey {
     format!("run.{number}").parse().unwrap()
 }
 
@@ -93,7 +98,7 @@ pub(crate) fn open(folder: &Path, set: impl FnOnce(&mut Settings)) -> Result<Rep
     settings.home = Some(folder.join("home"));
     settings.config = Some(folder.join("home/.config/git"));
     set(&mut settings);
-    Repo::open(&Place::at(folder.join("a repository")), settings)
+    Repo::open(&StateFolder::at(folder.join("a repository")), settings)
 }
 
 /// A repository of a person.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::Delivery;
-use ftl_git::{Checked, Delivering, GitError, Repo, Watch};
+use ftl_git::{Checked, Delivering, GitError, Repo, StepHook};
 use ftl_process::Cancel;
 
 use crate::saves::{ABLE, Limited, NO_EXCHANGE, ONLY_LINKS, copy, landed};
@@ -46,7 +46,7 @@ impl Swapper {
     }
 }
 
-impl Watch for Swapper {
+impl StepHook for Swapper {
     fn step(&self, what: &str) -> Result<(), GitError> {
         if is_counted(what) && self.step.fetch_add(1, Ordering::SeqCst) + 1 == self.at {
             // Where the delivery has removed the folder already, the link is new.
@@ -106,7 +106,7 @@ fn sweep(limited: Limited, is_undo: bool) {
         swapper.put_back();
         plain.look_at_retained().unwrap_or_else(|error| panic!("{what}: {error}"));
         let text = fs::read_to_string(root.join("src/one.txt")).unwrap_or_default();
-        let kept = repo.kept().unwrap();
+        let kept = repo.list_kept().unwrap();
         assert!(["delivered\n", &begun].contains(&&*text) || !kept.is_empty(), "{text:?} {what}");
         if swapper.step.load(Ordering::SeqCst) < at {
             assert!(at > 2, "there are more steps than {at}");

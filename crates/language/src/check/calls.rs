@@ -10,9 +10,9 @@ use super::shell;
 use super::walk::{TaskPlace, Walk};
 use crate::problem::Problem;
 use crate::source::Span;
-use ftl_core::catalogue::{Catalogue, Form, Kind, Role};
+use ftl_core::catalogue::{ActionKind, Catalogue, Role, RoleForm};
 use ftl_core::syntax::{
-    Arg, Args, Call, Compare, Expr, ExprKind, Function, Ident, Part, Preset, Target, Template, roots,
+    Arg, Args, Call, Compare, Expr, ExprKind, Function, Ident, Preset, Target, Template, TemplatePart, roots,
     template_roots,
 };
 use ftl_core::types::{Field, Type};
@@ -75,7 +75,7 @@ impl Walk<'_> {
     pub(super) fn gate_name(&self, call: &Call) -> Option<Name> {
         let Target::Action(action) = &call.target else { return None };
         let declared = self.world.catalogue.action(&action.name)?;
-        (declared.kind == Kind::Gate).then(|| declared.name.clone())
+        (declared.kind == ActionKind::Gate).then(|| declared.name.clone())
     }
 
     /// Checks a call and tells what it answers.
@@ -139,15 +139,15 @@ impl Walk<'_> {
             return Type::Any;
         };
         let fits = match verb {
-            "CHECK" => matches!(declared.kind, Kind::Look | Kind::Gate),
-            "WAIT" => declared.kind == Kind::Wait,
-            _ => declared.kind != Kind::Wait,
+            "CHECK" => matches!(declared.kind, ActionKind::Look | ActionKind::Gate),
+            "WAIT" => declared.kind == ActionKind::Wait,
+            _ => declared.kind != ActionKind::Wait,
         };
         if !fits {
             let (message, hint) = match declared.kind {
-                Kind::Wait => (format!("`{}` only waits", action.name), "use WAIT"),
-                Kind::Act => (format!("`{}` changes the world", action.name), "use DO"),
-                Kind::Look | Kind::Gate => {
+                ActionKind::Wait => (format!("`{}` only waits", action.name), "use WAIT"),
+                ActionKind::Act => (format!("`{}` changes the world", action.name), "use DO"),
+                ActionKind::Look | ActionKind::Gate => {
                     (format!("`{}` looks and does not wait", action.name), "use CHECK")
                 }
             };
@@ -249,7 +249,7 @@ impl Walk<'_> {
     }
 
     /// The form in which a role is asked; a word that picks none is said.
-    fn form<'r>(&mut self, role: &Ident, declared: &'r Role, call: &Call) -> Option<&'r Form> {
+    fn form<'r>(&mut self, role: &Ident, declared: &'r Role, call: &Call) -> Option<&'r RoleForm> {
         let selector = declared.selector.unwrap_or("step");
         let selected = call.args.iter().find(|(name, _)| declared.selector == Some(&*name.name));
         let word = match selected {
@@ -381,7 +381,7 @@ impl Walk<'_> {
 
     pub(super) fn template(&mut self, template: &Template, env: &Env) {
         for part in &template.parts {
-            if let Part::Hole(expr) = part {
+            if let TemplatePart::Hole(expr) = part {
                 self.expr_type(expr, env);
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use ftl_core::syntax::{Compare, Expr, ExprKind, Part};
+use ftl_core::syntax::{Compare, Expr, ExprKind, TemplatePart};
 use ftl_core::types::Type;
 use ftl_core::value::Name;
 
@@ -224,7 +224,7 @@ impl Test {
 pub fn literal(expr: &Expr) -> Option<Name> {
     match &*expr.kind {
         ExprKind::Text(template) => match template.parts.as_slice() {
-            [Part::Text(text)] => Some(Name::from(text.as_str())),
+            [TemplatePart::Text(text)] => Some(Name::from(text.as_str())),
             _ => None,
         },
         _ => None,

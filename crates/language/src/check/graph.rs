@@ -7,16 +7,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::env::literal;
 use super::tables::Pasted;
-use super::walk::{Leads, StateFacts, Way};
-use super::{Findings, whole};
+use super::walk::{Leads, PathExit, StateFacts};
+use super::{CheckReport, whole};
 use crate::problem::Problem;
 use crate::source::Span;
-use ftl_core::syntax::{Block, Compare, Exit, Expr, ExprKind, Gate, Limit, Paying, Step, What};
+use ftl_core::syntax::{
+    Block, Compare, Exit, Expr, ExprKind, GateDecl, LimitDecl, Paying, StatementKind, Step,
+};
 use ftl_core::value::Name;
 
 /// An edge of a protocol, with what is sure about every path that takes it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Edge {
+pub struct ProvenEdge {
     /// Where it leaves.
     pub from: Name,
     /// Where it leads.
@@ -35,7 +37,7 @@ pub struct Edge {
 
 /// A loop and the meters that bound it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct LoopBound {
     /// The states of the loop.
     pub states: Vec<Name>,
     /// The meters, in the order in which they were found.
@@ -43,7 +45,7 @@ pub struct Bound {
 }
 
 /// Derives the edges and proves what is to be proven.
-pub fn prove(pasted: &Pasted, findings: &mut Findings, broken: bool) {
+pub fn prove(pasted: &Pasted, findings: &mut CheckReport, broken: bool) {
     findings.edges = edges(pasted, &findings.states);
     findings.last = last_states(pasted, &findings.states);
     findings.verdicts = verdicts(pasted, &findings.states);
@@ -51,15 +53,15 @@ pub fn prove(pasted: &Pasted, findings: &mut Findings, broken: bool) {
         return;
     }
     reachable(pasted, findings);
-    told(pasted, findings);
+    check_feedback(pasted, findings);
     bounds(pasted, findings);
     gates(pasted, findings);
     findings.ungated = ungated(pasted, findings);
 }
 
 /// The edges in document order, each pair once.
-pub fn edges(pasted: &Pasted, facts: &BTreeMap<Name, StateFacts>) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
+pub fn edges(pasted: &Pasted, facts: &BTreeMap<Name, StateFacts>) -> Vec<ProvenEdge> {
+    let mut edges: Vec<ProvenEdge> = Vec::new();
     for state in &pasted.states {
         let from = &state.name.name;
         let mut found = Vec::new();
@@ -74,18 +76,18 @@ pub fn edges(pasted: &Pasted, facts: &BTreeMap<Name, StateFacts>) -> Vec<Edge> {
     edges
 }
 
-fn edge(from: &Name, found: &Found, facts: Option<&StateFacts>) -> Edge {
-    let leads = |way: &&Way| match &way.to {
+fn edge(from: &Name, found: &Found, facts: Option<&StateFacts>) -> ProvenEdge {
+    let leads = |way: &&PathExit| match &way.to {
         Leads::To(to) | Leads::ByLimit(to, _) => *to == found.to,
         Leads::Return(_) | Leads::Stay | Leads::Hold => false,
     };
-    let ways: Vec<&Way> = facts.map_or_else(Vec::new, |facts| facts.ways.iter().filter(leads).collect());
-    let common = |pick: fn(&Way) -> &BTreeSet<Name>| {
+    let ways: Vec<&PathExit> = facts.map_or_else(Vec::new, |facts| facts.ways.iter().filter(leads).collect());
+    let common = |pick: fn(&PathExit) -> &BTreeSet<Name>| {
         let mut sets = ways.iter().map(|way| pick(way).clone());
         let first = sets.next().unwrap_or_default();
         sets.fold(first, |one, two| one.intersection(&two).cloned().collect())
     };
-    Edge {
+    ProvenEdge {
         from: from.clone(),
         to: found.to.clone(),
         label: found.label.clone(),
@@ -133,22 +135,22 @@ fn short(condition: &Expr) -> String {
 }
 
 /// Every GOTO, every ELSE that moves, every payment that its LIMIT answers.
-fn collect(block: &Block, limits: &[Limit], guards: &mut Vec<String>, found: &mut Vec<Found>) {
+fn collect(block: &Block, limits: &[LimitDecl], guards: &mut Vec<String>, found: &mut Vec<Found>) {
     let before = found.len();
     for statement in block {
         match &statement.what {
-            What::Exit(Exit::Goto { target, .. }) => {
+            StatementKind::Exit(Exit::Goto { target, .. }) => {
                 let last = guards.is_empty() && found[before..].iter().any(|one| one.guarded);
                 let label = if last { "otherwise".to_owned() } else { guards.join(" and ") };
                 let guarded = !guards.is_empty();
                 found.push(Found { to: target.name.clone(), label, guarded, span: statement.span });
             }
-            What::If { condition, body } => {
+            StatementKind::If { condition, body } => {
                 guards.push(short(condition));
                 collect(body, limits, guards, found);
                 guards.pop();
             }
-            What::Step { step, otherwise } => {
+            StatementKind::Step { step, otherwise } => {
                 if let Step::ForEach { body, .. } = step {
                     // A payment that fails in there fails its block; it moves nobody.
                     collect(body, &[], guards, found);
@@ -164,8 +166,14 @@ fn collect(block: &Block, limits: &[Limit], guards: &mut Vec<String>, found: &mu
                     None => found.extend(by_limit(step, limits, statement.span)),
                 }
             }
-            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
-            What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
+            StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..) => {}
+            StatementKind::Use(_)
+            | StatementKind::Exit(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => {}
         }
     }
 }
@@ -180,7 +188,7 @@ fn could_not(step: &Step) -> String {
     }
 }
 
-fn by_limit(step: &Step, limits: &[Limit], span: Span) -> Option<Found> {
+fn by_limit(step: &Step, limits: &[LimitDecl], span: Span) -> Option<Found> {
     let meter = match step {
         Step::Pay { meter, .. } | Step::Do { paying: Some(Paying { meter, .. }), .. } => meter,
         Step::Do { .. } | Step::Parallel { .. } | Step::ForEach { .. } | Step::Check { .. } => return None,
@@ -226,7 +234,7 @@ fn reach<'a>(from: impl IntoIterator<Item = &'a Name>, edges: &[(&Name, &Name)])
     seen
 }
 
-fn reachable(pasted: &Pasted, findings: &mut Findings) {
+fn reachable(pasted: &Pasted, findings: &mut CheckReport) {
     let edges: Vec<_> = findings.edges.iter().map(|edge| (&edge.from, &edge.to)).collect();
     let back: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
     let start = &pasted.states[0].name.name;
@@ -249,7 +257,7 @@ fn reachable(pasted: &Pasted, findings: &mut Findings) {
 }
 
 /// Who is asked again is told something new.
-fn told(pasted: &Pasted, findings: &mut Findings) {
+fn check_feedback(pasted: &Pasted, findings: &mut CheckReport) {
     let cyclic: BTreeSet<Name> = components(&findings.edges).into_iter().flatten().collect();
     let mut problems = Vec::new();
     for state in pasted.states.iter().filter(|state| cyclic.contains(&state.name.name)) {
@@ -268,7 +276,7 @@ fn told(pasted: &Pasted, findings: &mut Findings) {
 }
 
 /// The strongly connected parts that hold a cycle.
-fn components(edges: &[Edge]) -> Vec<Vec<Name>> {
+fn components(edges: &[ProvenEdge]) -> Vec<Vec<Name>> {
     let pairs: Vec<_> = edges.iter().map(|edge| (&edge.from, &edge.to)).collect();
     let mut names: Vec<&Name> = Vec::new();
     for (from, to) in &pairs {
@@ -301,7 +309,7 @@ fn components(edges: &[Edge]) -> Vec<Vec<Name>> {
 
 /// Every loop pays: in each part a meter that is paid and not refilled; without the edges that
 /// pay it the part falls into smaller ones, until none is left.
-fn bounds(pasted: &Pasted, findings: &mut Findings) {
+fn bounds(pasted: &Pasted, findings: &mut CheckReport) {
     for part in components(&findings.edges) {
         let edges = inner(&findings.edges, &part);
         let mut meters = Vec::new();
@@ -310,15 +318,15 @@ fn bounds(pasted: &Pasted, findings: &mut Findings) {
         for edges in left {
             findings.problems.push(unbounded(pasted, &edges));
         }
-        findings.bounds.push(Bound { states: part, meters });
+        findings.bounds.push(LoopBound { states: part, meters });
     }
 }
 
-fn inner(edges: &[Edge], part: &[Name]) -> Vec<Edge> {
+fn inner(edges: &[ProvenEdge], part: &[Name]) -> Vec<ProvenEdge> {
     edges.iter().filter(|edge| part.contains(&edge.from) && part.contains(&edge.to)).cloned().collect()
 }
 
-fn bound_part(edges: &[Edge], meters: &mut Vec<Name>, left: &mut Vec<Vec<Edge>>) {
+fn bound_part(edges: &[ProvenEdge], meters: &mut Vec<Name>, left: &mut Vec<Vec<ProvenEdge>>) {
     let refilled: BTreeSet<&Name> = edges.iter().flat_map(|edge| &edge.refilled).collect();
     let paid: BTreeSet<&Name> =
         edges.iter().flat_map(|edge| &edge.paid).filter(|meter| !refilled.contains(meter)).collect();
@@ -329,13 +337,13 @@ fn bound_part(edges: &[Edge], meters: &mut Vec<Name>, left: &mut Vec<Vec<Edge>>)
     if !meters.contains(meter) {
         meters.push(meter.clone());
     }
-    let rest: Vec<Edge> = edges.iter().filter(|edge| !edge.paid.contains(meter)).cloned().collect();
+    let rest: Vec<ProvenEdge> = edges.iter().filter(|edge| !edge.paid.contains(meter)).cloned().collect();
     for part in components(&rest) {
         bound_part(&inner(&rest, &part), meters, left);
     }
 }
 
-fn unbounded(pasted: &Pasted, edges: &[Edge]) -> Problem {
+fn unbounded(pasted: &Pasted, edges: &[ProvenEdge]) -> Problem {
     let pairs: Vec<String> = edges.iter().map(|edge| format!("{} → {}", edge.from, edge.to)).collect();
     let span = edges.first().map_or_else(|| whole(pasted), |edge| edge.span);
     let refilled: BTreeSet<&str> =
@@ -350,7 +358,7 @@ fn unbounded(pasted: &Pasted, edges: &[Edge]) -> Problem {
 }
 
 /// Every path to a gated state passes one of its gates, and nobody writes in between.
-fn gates(pasted: &Pasted, findings: &mut Findings) {
+fn gates(pasted: &Pasted, findings: &mut CheckReport) {
     for gate in &pasted.document.gates {
         let Some(problem) = gate_problem(pasted, gate, findings) else {
             let actions = gate.actions.iter().map(|action| action.name.clone()).collect();
@@ -361,10 +369,10 @@ fn gates(pasted: &Pasted, findings: &mut Findings) {
     }
 }
 
-fn gate_problem(pasted: &Pasted, gate: &Gate, findings: &Findings) -> Option<Problem> {
+fn gate_problem(pasted: &Pasted, gate: &GateDecl, findings: &CheckReport) -> Option<Problem> {
     let state = &gate.state.name;
     let names: Vec<&str> = gate.actions.iter().map(|action| &*action.name).collect();
-    let gated = |edge: &Edge| gate.actions.iter().any(|action| edge.gates.contains(&action.name));
+    let gated = |edge: &ProvenEdge| gate.actions.iter().any(|action| edge.gates.contains(&action.name));
     let open: Vec<(&Name, &Name)> =
         findings.edges.iter().filter(|edge| !gated(edge)).map(|edge| (&edge.from, &edge.to)).collect();
     if reach([&pasted.states[0].name.name], &open).contains(state) {
@@ -417,7 +425,7 @@ fn shortest(from: &Name, to: &Name, edges: &[(&Name, &Name)]) -> Vec<String> {
 }
 
 /// Success that needs no gate at all is worth a look.
-fn ungated(pasted: &Pasted, findings: &Findings) -> Vec<Name> {
+fn ungated(pasted: &Pasted, findings: &CheckReport) -> Vec<Name> {
     let open: Vec<(&Name, &Name)> = findings
         .edges
         .iter()

@@ -9,8 +9,8 @@ use super::tables::{Pasted, Tables};
 use super::{World, shown, whole};
 use crate::problem::Problem;
 use crate::source::Span;
-use ftl_core::catalogue::Kind;
-use ftl_core::syntax::{Expr, ExprKind, Ident, Input, Limit, Preset, roots};
+use ftl_core::catalogue::ActionKind;
+use ftl_core::syntax::{Expr, ExprKind, Ident, InputDecl, LimitDecl, Preset, roots};
 use ftl_core::types::Type;
 use ftl_core::value::Name;
 
@@ -142,7 +142,7 @@ fn only(expr: &Expr, known: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
 /// The meters that every instance has; no LIMIT may be called so.
 pub const BUILT_IN_METERS: &[&str] = &["tokens", "money", "time", "turns", "attempts"];
 
-fn check_limit(pasted: &Pasted, limit: &Limit, inputs: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
+fn check_limit(pasted: &Pasted, limit: &LimitDecl, inputs: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
     if BUILT_IN_METERS.contains(&&*limit.meter.name) {
         let message = format!("`{}` is metered everywhere and cannot be a LIMIT", limit.meter.name);
         problems.push(
@@ -190,7 +190,7 @@ pub fn choice_input<'a>(pasted: &'a Pasted, word: &str) -> Option<&'a Ident> {
     pasted.document.inputs.iter().find(|input| has_choice(input, word)).map(|input| &input.name)
 }
 
-fn has_choice(input: &Input, word: &str) -> bool {
+fn has_choice(input: &InputDecl, word: &str) -> bool {
     match &input.default {
         Some(Preset::Choice(words)) => words.iter().any(|one| &*one.name == word),
         Some(Preset::Value(_)) | None => false,
@@ -234,14 +234,14 @@ fn gates(world: &World<'_>, pasted: &Pasted, problems: &mut Vec<Problem>) {
                     let known = world
                         .catalogue
                         .actions()
-                        .filter(|one| one.kind == Kind::Gate)
+                        .filter(|one| one.kind == ActionKind::Gate)
                         .map(|one| one.name.clone());
                     let message = format!("there is no gate `{}`", action.name);
                     problems.push(
                         Problem::error("unknown-action", action.span, message).near(&action.name, known),
                     );
                 }
-                Some(declared) if declared.kind != Kind::Gate => {
+                Some(declared) if declared.kind != ActionKind::Gate => {
                     let message = format!("`{}` is no gate: it does not answer with `passed`", action.name);
                     problems.push(Problem::error("wrong-kind", action.span, message));
                 }

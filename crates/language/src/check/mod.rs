@@ -16,11 +16,11 @@ pub mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use graph::{Bound, Edge};
+pub use graph::{LoopBound, ProvenEdge};
 pub use tables::{Pasted, Tables};
-pub use walk::{HoldPlace, Leads, StateFacts, TaskPlace, Way};
+pub use walk::{HoldPlace, Leads, PathExit, StateFacts, TaskPlace};
 
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, ProblemSeverity};
 use crate::source::Span;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::types::Type;
@@ -47,17 +47,17 @@ pub struct World<'a> {
 
 /// What the checker found out about one protocol.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct CheckReport {
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// What the walk found in each state.
     pub states: BTreeMap<Name, StateFacts>,
     /// The edges, in document order.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<ProvenEdge>,
     /// The states whose paths all end in RETURN.
     pub last: BTreeSet<Name>,
     /// What bounds each loop.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<LoopBound>,
     /// The gates that were proven: any of the actions, before the state.
     pub gates: Vec<(Vec<Name>, Name)>,
     /// The states that give each verdict.
@@ -68,10 +68,10 @@ pub struct Findings {
     pub tables: Tables,
 }
 
-impl Findings {
+impl CheckReport {
     /// Whether the document may run.
     pub fn is_sound(&self) -> bool {
-        self.problems.iter().all(|problem| problem.severity != Severity::Error)
+        self.problems.iter().all(|problem| problem.severity != ProblemSeverity::Error)
     }
 }
 
@@ -80,7 +80,7 @@ pub fn check_all(
     documents: &BTreeMap<Name, Pasted>,
     names: &[&Name],
     catalogue: &Catalogue,
-) -> BTreeMap<Name, Findings> {
+) -> BTreeMap<Name, CheckReport> {
     let mut learning = Learning::default();
     let mut world = World { catalogue, documents, names, answers: BTreeMap::new() };
     let mut stale: BTreeSet<Name> = documents.keys().cloned().collect();
@@ -173,12 +173,12 @@ fn children_first<'a>(documents: &BTreeMap<Name, Pasted>, names: &'a BTreeSet<Na
     children.into_iter().chain(parents).collect()
 }
 
-fn findings(world: &World<'_>, pasted: &Pasted, tables: Tables, walked: Walked) -> Findings {
-    let mut findings = Findings {
+fn findings(world: &World<'_>, pasted: &Pasted, tables: Tables, walked: Walked) -> CheckReport {
+    let mut findings = CheckReport {
         problems: [headers::check(world, pasted), shown::check(pasted)].concat(),
         states: walked.states,
         tables,
-        ..Findings::default()
+        ..CheckReport::default()
     };
     findings.problems.extend(walked.problems);
     let broken = pasted.document.broken || findings.states.values().any(|facts| facts.broken);

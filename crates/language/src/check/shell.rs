@@ -4,7 +4,7 @@
 //! and leaves the value open to splitting. Only quotes are followed; the script is never run or expanded.
 
 use crate::source::Span;
-use ftl_core::syntax::{Part, Template};
+use ftl_core::syntax::{Template, TemplatePart};
 
 /// What encloses a letter of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub(super) fn quoted_holes(template: &Template) -> Vec<Span> {
     let mut found = Vec::new();
     for part in &template.parts {
         match part {
-            Part::Text(text) => reader.read(text),
-            Part::Hole(expr) => {
+            TemplatePart::Text(text) => reader.read(text),
+            TemplatePart::Hole(expr) => {
                 if matches!(reader.around.last(), Some(Around::Single | Around::Double)) {
                     found.push(expr.span);
                 }

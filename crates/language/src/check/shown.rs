@@ -8,7 +8,7 @@ use super::tables::Pasted;
 use crate::problem::Problem;
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::program::{BoardCode, BoardKind};
-use ftl_core::syntax::{Arg, Args, Block, BoardLine, Document, Ident, Step, What};
+use ftl_core::syntax::{Arg, Args, Block, BoardLine, Document, Ident, StatementKind, Step};
 use ftl_core::value::Name;
 
 /// The tracked variable whose tasks are on a board.
@@ -119,7 +119,7 @@ fn asks_how(block: &Block) -> bool {
         Delivery::WORDS.iter().all(|way| words(args, "choices").any(|word| &*word.name == *way))
     };
     block.iter().any(|statement| match &statement.what {
-        What::Step { step, otherwise } => {
+        StatementKind::Step { step, otherwise } => {
             let here = match step {
                 Step::Ask { args, .. } => offers_all(args),
                 Step::ForEach { body, .. } => asks_how(body),
@@ -128,8 +128,13 @@ fn asks_how(block: &Block) -> bool {
             };
             here || otherwise.as_ref().is_some_and(asks_how)
         }
-        What::If { body, .. } => asks_how(body),
-        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
-        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+        StatementKind::If { body, .. } => asks_how(body),
+        StatementKind::Emit(_)
+        | StatementKind::Set(..)
+        | StatementKind::Increment(_)
+        | StatementKind::Refill(..) => false,
+        StatementKind::Use(_) | StatementKind::Exit(_) | StatementKind::Proceed | StatementKind::Broken => {
+            false
+        }
     })
 }

@@ -5,7 +5,8 @@ use super::env::{Env, Local};
 use super::walk::Walk;
 use crate::problem::Problem;
 use ftl_core::syntax::{
-    Arg, Args, Block, Call, Exit, Expr, Ident, Limit, Paying, State, Statement, Step, Target, What,
+    Arg, Args, Block, Call, Exit, Expr, Ident, LimitDecl, Paying, State, Statement, StatementKind, Step,
+    Target,
 };
 use ftl_core::types::Type;
 use ftl_core::value::Name;
@@ -179,7 +180,7 @@ impl Walk<'_> {
                         .hint(format!("write `PAY: {} PER … IN …`", meter.name)),
                 );
             }
-            Some(Limit { per: Some(declared), .. })
+            Some(LimitDecl { per: Some(declared), .. })
                 if per.is_some_and(|(key, _)| key.name != declared.name) =>
             {
                 let message = format!("`{}` is counted per `{}`", meter.name, declared.name);
@@ -224,13 +225,13 @@ impl Walk<'_> {
 fn changed(block: &Block, env: &mut Env) {
     for statement in block {
         match &statement.what {
-            What::Refill(meter, _) => {
+            StatementKind::Refill(meter, _) => {
                 env.refilled.insert(meter.name.clone());
                 env.forget(&meter.name);
             }
-            What::Set(name, _) | What::Increment(name) => env.forget(&name.name),
-            What::If { body, .. } => changed(body, env),
-            What::Step { step, otherwise } => {
+            StatementKind::Set(name, _) | StatementKind::Increment(name) => env.forget(&name.name),
+            StatementKind::If { body, .. } => changed(body, env),
+            StatementKind::Step { step, otherwise } => {
                 let bind = match step {
                     Step::Do { bind, .. } | Step::Parallel { bind, .. } | Step::WaitFor { bind, .. } => {
                         bind.as_ref()
@@ -243,7 +244,11 @@ fn changed(block: &Block, env: &mut Env) {
                 step_changes(step, env);
                 otherwise.iter().for_each(|block| changed(block, env));
             }
-            What::Emit(_) | What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
+            StatementKind::Emit(_)
+            | StatementKind::Use(_)
+            | StatementKind::Exit(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => {}
         }
     }
 }
@@ -272,21 +277,36 @@ pub(super) fn step_writes(step: &Step) -> bool {
 /// Whether any Task of a block may write.
 fn block_writes(block: &Block) -> bool {
     block.iter().any(|statement| match &statement.what {
-        What::Step { step, otherwise } => step_writes(step) || otherwise.as_ref().is_some_and(block_writes),
-        What::If { body, .. } => block_writes(body),
-        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
-        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+        StatementKind::Step { step, otherwise } => {
+            step_writes(step) || otherwise.as_ref().is_some_and(block_writes)
+        }
+        StatementKind::If { body, .. } => block_writes(body),
+        StatementKind::Emit(_)
+        | StatementKind::Set(..)
+        | StatementKind::Increment(_)
+        | StatementKind::Refill(..) => false,
+        StatementKind::Use(_) | StatementKind::Exit(_) | StatementKind::Proceed | StatementKind::Broken => {
+            false
+        }
     })
 }
 
 /// Whether a state can come round to itself while items of a FOR EACH that write still run.
 pub(super) fn lingers(state: &State) -> bool {
     let writes = |statement: &Statement| match &statement.what {
-        What::Step { step: Step::ForEach { any: true, body, .. }, .. } => block_writes(body),
-        What::Step { .. } | What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) => false,
-        What::Refill(..) | What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+        StatementKind::Step { step: Step::ForEach { any: true, body, .. }, .. } => block_writes(body),
+        StatementKind::Step { .. }
+        | StatementKind::If { .. }
+        | StatementKind::Emit(_)
+        | StatementKind::Set(..)
+        | StatementKind::Increment(_) => false,
+        StatementKind::Refill(..)
+        | StatementKind::Use(_)
+        | StatementKind::Exit(_)
+        | StatementKind::Proceed
+        | StatementKind::Broken => false,
     };
-    let returns = |statement: &Statement| matches!(&statement.what, What::Exit(Exit::Goto { target, .. }) if target.name == state.name.name);
+    let returns = |statement: &Statement| matches!(&statement.what, StatementKind::Exit(Exit::Goto { target, .. }) if target.name == state.name.name);
     any_statement(&state.body, &writes) && any_statement(&state.body, &returns)
 }
 
@@ -294,8 +314,8 @@ fn any_statement(block: &Block, test: &dyn Fn(&Statement) -> bool) -> bool {
     block.iter().any(|statement| {
         test(statement)
             || match &statement.what {
-                What::If { body, .. } => any_statement(body, test),
-                What::Step { step, otherwise } => {
+                StatementKind::If { body, .. } => any_statement(body, test),
+                StatementKind::Step { step, otherwise } => {
                     let inside = match step {
                         Step::ForEach { body, .. } => any_statement(body, test),
                         Step::Do { .. }
@@ -306,8 +326,14 @@ fn any_statement(block: &Block, test: &dyn Fn(&Statement) -> bool) -> bool {
                     };
                     inside || otherwise.as_ref().is_some_and(|block| any_statement(block, test))
                 }
-                What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
-                What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+                StatementKind::Emit(_)
+                | StatementKind::Set(..)
+                | StatementKind::Increment(_)
+                | StatementKind::Refill(..) => false,
+                StatementKind::Use(_)
+                | StatementKind::Exit(_)
+                | StatementKind::Proceed
+                | StatementKind::Broken => false,
             }
     })
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ftl_core::syntax::{Block, Call, Document, State, Step, Target, What};
+use ftl_core::syntax::{Block, Call, Document, State, StatementKind, Step, Target};
 use ftl_core::types::Type;
 use ftl_core::value::Name;
 
@@ -113,7 +113,7 @@ fn run_by(call: &Call) -> Option<Name> {
 fn add_runs(block: &Block, runs: &mut BTreeSet<Name>) {
     for statement in block {
         match &statement.what {
-            What::Step { step, otherwise } => {
+            StatementKind::Step { step, otherwise } => {
                 match step {
                     Step::Do { call, .. } | Step::Check { call, .. } | Step::WaitFor { call, .. } => {
                         runs.extend(run_by(call));
@@ -126,9 +126,15 @@ fn add_runs(block: &Block, runs: &mut BTreeSet<Name>) {
                     add_runs(otherwise, runs);
                 }
             }
-            What::If { body, .. } => add_runs(body, runs),
-            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
-            What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
+            StatementKind::If { body, .. } => add_runs(body, runs),
+            StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..) => {}
+            StatementKind::Use(_)
+            | StatementKind::Exit(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => {}
         }
     }
 }

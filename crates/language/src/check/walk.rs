@@ -12,14 +12,14 @@ use super::{VERDICTS, World};
 use crate::problem::Problem;
 use crate::source::Span;
 use ftl_core::syntax::{
-    Arg, Args, Block, Emit, Exit, Expr, Ident, Limit, Paying, State, Statement, Step, What,
+    Arg, Args, Block, Emit, Exit, Expr, Ident, LimitDecl, Paying, State, Statement, StatementKind, Step,
 };
 use ftl_core::types::Type;
 use ftl_core::value::Name;
 
 /// A way out of a state, as one path takes it.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct PathExit {
     /// The statement that takes it.
     pub place: u32,
     /// Where it stands.
@@ -73,7 +73,7 @@ pub struct TaskPlace {
 #[derive(Clone, Debug, Default)]
 pub struct StateFacts {
     /// Its ways out, one for each path.
-    pub ways: Vec<Way>,
+    pub ways: Vec<PathExit>,
     /// Where it can be held.
     pub holds: Vec<HoldPlace>,
     /// Where a person is waited for or asked.
@@ -194,15 +194,15 @@ impl<'a> Walk<'a> {
 
     fn statement(&mut self, statement: &Statement, envs: Vec<Env>) -> Vec<Env> {
         match &statement.what {
-            What::Step { step, otherwise } => self.step(statement, step, otherwise.as_ref(), envs),
-            What::If { condition, body } => self.condition(statement, condition, body, envs),
-            What::Emit(emit) => self.emit(emit, envs),
-            What::Set(name, expr) => self.set(name, expr, envs),
-            What::Increment(name) => self.increment(name, envs),
-            What::Refill(meter, to) => self.refill(meter, to.as_ref(), envs),
-            What::Exit(exit) => self.exit(statement, exit, &envs),
-            What::Proceed => envs,
-            What::Use(_) | What::Broken => {
+            StatementKind::Step { step, otherwise } => self.step(statement, step, otherwise.as_ref(), envs),
+            StatementKind::If { condition, body } => self.condition(statement, condition, body, envs),
+            StatementKind::Emit(emit) => self.emit(emit, envs),
+            StatementKind::Set(name, expr) => self.set(name, expr, envs),
+            StatementKind::Increment(name) => self.increment(name, envs),
+            StatementKind::Refill(meter, to) => self.refill(meter, to.as_ref(), envs),
+            StatementKind::Exit(exit) => self.exit(statement, exit, &envs),
+            StatementKind::Proceed => envs,
+            StatementKind::Use(_) | StatementKind::Broken => {
                 self.facts.broken = true;
                 envs
             }
@@ -323,7 +323,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The LIMIT of a meter; one that is not declared is said.
-    pub(super) fn limit(&mut self, meter: &Ident) -> Option<&'a Limit> {
+    pub(super) fn limit(&mut self, meter: &Ident) -> Option<&'a LimitDecl> {
         self.used.insert(meter.name.clone());
         let limits = &self.pasted.document.limits;
         let found = limits.iter().find(|limit| limit.meter.name == meter.name);
@@ -359,7 +359,7 @@ impl<'a> Walk<'a> {
                     self.arg_type(reason, env);
                 }
             }
-            self.facts.ways.push(Way {
+            self.facts.ways.push(PathExit {
                 place: statement.place,
                 span: statement.span,
                 to: to.clone(),
@@ -488,7 +488,10 @@ impl<'a> Walk<'a> {
         let inside = failed.iter().any(|env| env.failing);
         let failed = failed.into_iter().map(with_failure).collect();
         let mut left = self.block(block, failed);
-        let says = matches!(block.last().map(|last| &last.what), Some(What::Proceed | What::Broken));
+        let says = matches!(
+            block.last().map(|last| &last.what),
+            Some(StatementKind::Proceed | StatementKind::Broken)
+        );
         self.pasted_at = statement.pasted;
         if !left.is_empty() && !says {
             let span = block.last().map_or(statement.span, |last| last.span);
@@ -538,7 +541,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn by_limit(&mut self, statement: &Statement, limit: &Limit, failed: &[Env]) {
+    fn by_limit(&mut self, statement: &Statement, limit: &LimitDecl, failed: &[Env]) {
         let meter = &limit.meter.name;
         if self.in_each {
             // The block fails and is reported.
@@ -552,7 +555,7 @@ impl<'a> Walk<'a> {
         }
         let to = Leads::ByLimit(target.name.clone(), meter.clone());
         for env in failed {
-            self.facts.ways.push(Way {
+            self.facts.ways.push(PathExit {
                 place: statement.place,
                 span: statement.span,
                 to: to.clone(),

@@ -27,14 +27,14 @@ pub(super) fn label_width(line: &str) -> f64 {
 
 /// A name, cut when it is very long.
 pub(super) fn short_name(name: &str) -> String {
-    cut(name, NAME)
+    shorten(name, NAME)
 }
 
 /// The lines of a label.
 pub(super) fn lines(label: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in label.split_whitespace() {
-        let word = cut(word, LINE + 6);
+        let word = shorten(word, LINE + 6);
         match lines.last_mut() {
             Some(line) if line.chars().count() + word.chars().count() < LINE => {
                 line.push(' ');
@@ -52,7 +52,7 @@ pub(super) fn lines(label: &str) -> Vec<String> {
     lines
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }

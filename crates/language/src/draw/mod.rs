@@ -26,7 +26,7 @@ mod tables;
 mod text;
 
 pub use compare::{Difference, DifferenceKind, compare};
-pub use read::{Drawing, DrawingKind, Fault, Found, read};
+pub use read::{Drawing, DrawingFault, DrawingKind, DrawnEdge, read};
 pub use rewrite::rewrite;
 pub use svg::svg;
 pub use text::{dot, edges, mermaid, table};
@@ -37,14 +37,14 @@ pub struct Machine {
     /// The protocol's name.
     pub name: String,
     /// The states in document order; the first is the start.
-    pub states: Vec<Shape>,
+    pub states: Vec<DrawnState>,
     /// The edges in document order, each pair once.
     pub edges: Vec<Arrow>,
 }
 
 /// One state of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct DrawnState {
     /// The state's name.
     pub name: String,
     /// Whether the state is final: all its paths settle.

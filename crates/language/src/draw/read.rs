@@ -23,9 +23,9 @@ pub struct Drawing {
     /// The bytes of its first line, without the line break.
     pub first_line: Range<usize>,
     /// Every place that states an edge, in the order of the document. A pair may come twice.
-    pub edges: Vec<Found>,
+    pub edges: Vec<DrawnEdge>,
     /// What could not be read.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DrawingFault>,
 }
 
 /// How a drawing writes its edges down.
@@ -43,7 +43,7 @@ pub enum DrawingKind {
 
 /// An edge that a drawing states.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct DrawnEdge {
     /// The state that is left.
     pub from: String,
     /// The state that is entered.
@@ -56,7 +56,7 @@ pub struct Found {
 
 /// Something in a drawing that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct DrawingFault {
     /// The bytes of the line or cell.
     pub span: Range<usize>,
     /// The number of the line, from 1.
@@ -167,13 +167,13 @@ fn fence_drawing(fence: &Fence, markdown: &str, lines: &LineNumbers) -> Drawing 
     let mut drawing = empty(DrawingKind::Mermaid, &fence.span, markdown, lines);
     for line in &fence.lines {
         match &line.statement {
-            Statement::Edge(from, to) => drawing.edges.push(Found {
+            Statement::Edge(from, to) => drawing.edges.push(DrawnEdge {
                 from: from.clone(),
                 to: to.clone(),
                 span: line.text.clone(),
                 line: lines.at(line.text.start),
             }),
-            Statement::Unreadable(message) => drawing.faults.push(Fault {
+            Statement::Unreadable(message) => drawing.faults.push(DrawingFault {
                 span: line.text.clone(),
                 line: lines.at(line.text.start),
                 message: message.clone(),
@@ -186,7 +186,7 @@ fn fence_drawing(fence: &Fence, markdown: &str, lines: &LineNumbers) -> Drawing 
         }
     }
     if !fence.closed {
-        drawing.faults.push(Fault {
+        drawing.faults.push(DrawingFault {
             span: drawing.first_line.clone(),
             line: drawing.line,
             message: "the fence is never closed".to_owned(),
@@ -206,12 +206,12 @@ fn table_drawing(grid: &Grid, form: &Form, markdown: &str, lines: &LineNumbers) 
     for (row, from, to) in reading.edges {
         let span = grid.rows[row].text(markdown);
         let line = lines.at(span.start);
-        drawing.edges.push(Found { from, to, span, line });
+        drawing.edges.push(DrawnEdge { from, to, span, line });
     }
     for (row, message) in reading.faults {
         let span = grid.rows[row].text(markdown);
         let line = lines.at(span.start);
-        drawing.faults.push(Fault { span, line, message });
+        drawing.faults.push(DrawingFault { span, line, message });
     }
     drawing
 }

@@ -153,8 +153,8 @@ impl Picture {
             self.body,
             "<desc id=\"desc\">{} states and {edges} edges.{}{}</desc>",
             graph.nodes.len(),
-            listed(" It starts in ", graph.nodes.iter().filter(|n| n.known).take(1)),
-            listed(" It ends in ", graph.nodes.iter().filter(|n| n.last)),
+            group_nodes(" It starts in ", graph.nodes.iter().filter(|n| n.known).take(1)),
+            group_nodes(" It ends in ", graph.nodes.iter().filter(|n| n.last)),
         );
         let _ = writeln!(self.body, "<style>{STYLE}</style>");
         let (width, height) = (self.width.ceil() - 1.0, self.height.ceil() - 1.0);
@@ -294,7 +294,7 @@ fn legend(graph: &Graph, layout: &Layout) -> String {
     used.join("  ·  ")
 }
 
-fn listed<'a>(opening: &str, nodes: impl Iterator<Item = &'a Node>) -> String {
+fn group_nodes<'a>(opening: &str, nodes: impl Iterator<Item = &'a Node>) -> String {
     let names: Vec<String> = nodes.map(|node| escaped(&node.name)).collect();
     match names.is_empty() {
         true => String::new(),

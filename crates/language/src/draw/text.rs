@@ -51,16 +51,16 @@ pub fn table(machine: &Machine) -> String {
 /// A Graphviz `digraph`.
 #[must_use]
 pub fn dot(machine: &Machine) -> String {
-    let mut text = format!("digraph {} {{\n", quoted(&machine.name));
+    let mut text = format!("digraph {} {{\n", quote_text(&machine.name));
     text.push_str("    node [shape=box, style=rounded];\n");
     if let Some(start) = machine.states.first() {
         // No state can have this name: line breaks in names are written as spaces.
         text.push_str("    \"\\n*\" [shape=point, label=\"\"];\n");
-        let _ = writeln!(text, "    \"\\n*\" -> {};", quoted(&start.name));
+        let _ = writeln!(text, "    \"\\n*\" -> {};", quote_text(&start.name));
     }
     for shape in &machine.states {
         let border = if shape.last { " [peripheries=2]" } else { "" };
-        let _ = writeln!(text, "    {}{border};", quoted(&shape.name));
+        let _ = writeln!(text, "    {}{border};", quote_text(&shape.name));
     }
     for arrow in machine.grouped() {
         let _ = writeln!(text, "    {}", dot_edge(arrow));
@@ -124,15 +124,15 @@ fn mermaid_text(text: &str) -> String {
 }
 
 fn dot_edge(arrow: &Arrow) -> String {
-    let (from, to) = (quoted(&arrow.from), quoted(&arrow.to));
+    let (from, to) = (quote_text(&arrow.from), quote_text(&arrow.to));
     let label = one_line(&arrow.label);
     if label.is_empty() {
         return format!("{from} -> {to};");
     }
-    format!("{from} -> {to} [label={}];", quoted(&label))
+    format!("{from} -> {to} [label={}];", quote_text(&label))
 }
 
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let text = one_line(text).replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{text}\"")
 }
@@ -146,14 +146,14 @@ pub(super) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{dot, edges, mermaid, table};
-    use crate::draw::{Arrow, Machine, Shape};
+    use crate::draw::{Arrow, DrawnState, Machine};
 
     fn arrow(from: &str, to: &str, label: &str) -> Arrow {
         Arrow { from: from.into(), to: to.into(), label: label.into() }
     }
 
     fn small() -> Machine {
-        let shape = |name: &str, last| Shape { name: name.into(), last, can_hold: false };
+        let shape = |name: &str, last| DrawnState { name: name.into(), last, can_hold: false };
         Machine {
             name: "small".into(),
             states: vec![shape("A", false), shape("B_C", false), shape("D", true)],

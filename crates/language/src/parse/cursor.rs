@@ -7,10 +7,10 @@ use super::template::parts;
 use super::{MAX_EXPRESSION_DEPTH, Node, Read, is_reserved};
 use crate::problem::Problem;
 use crate::source::Span;
-use crate::tokens::{Placed, Sign, Token};
+use crate::tokens::{Placed, Punctuation, Token};
 use ftl_core::syntax::{
-    Arg, Args, Call, Compare, Emit, Exit, Expr, ExprKind, Function, Gate, Ident, Input, Limit, Param, Paying,
-    Preset, Step, Target, Template, Track, Use, What,
+    Arg, Args, Call, Compare, Emit, Exit, Expr, ExprKind, Function, GateDecl, Ident, InputDecl, LimitDecl,
+    Param, Paying, Preset, StatementKind, Step, Target, Template, Track, Use,
 };
 use ftl_core::value::Name;
 
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(super) fn sign_at(&self, offset: usize) -> Option<Sign> {
+    pub(super) fn sign_at(&self, offset: usize) -> Option<Punctuation> {
         match self.tokens.get(self.at + offset).map(|placed| &placed.token) {
             Some(Token::Sign(sign)) => Some(*sign),
             _ => None,
@@ -75,13 +75,13 @@ impl<'a> Cursor<'a> {
         if self.at_end() { Ok(()) } else { Err(self.expected("the end of the line")) }
     }
 
-    pub(super) fn take(&mut self, sign: Sign) -> bool {
+    pub(super) fn take(&mut self, sign: Punctuation) -> bool {
         let found = self.sign_at(0) == Some(sign);
         self.at += usize::from(found);
         found
     }
 
-    pub(super) fn sign(&mut self, sign: Sign) -> Read<()> {
+    pub(super) fn sign(&mut self, sign: Punctuation) -> Read<()> {
         if self.take(sign) { Ok(()) } else { Err(self.expected(&format!("`{}`", sign.text()))) }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn dotted(&mut self, what: &str) -> Read<Ident> {
         let first = self.ident(what)?;
         let (mut name, mut span) = (first.name.to_string(), first.span);
-        while self.take(Sign::Dot) {
+        while self.take(Punctuation::Dot) {
             let next = self.ident("a name after the dot")?;
             name = format!("{name}.{}", next.name);
             span = span.to(next.span);
@@ -132,74 +132,74 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn state_name(&mut self) -> Read<(Ident, bool)> {
-        if self.take(Sign::OpenBrace) {
+        if self.take(Punctuation::OpenBrace) {
             let ident = self.name("a pattern's parameter")?;
-            self.sign(Sign::CloseBrace)?;
+            self.sign(Punctuation::CloseBrace)?;
             return Ok((ident, true));
         }
         Ok((self.name("a state")?, false))
     }
 
-    pub(super) fn input(&mut self) -> Read<Input> {
+    pub(super) fn input(&mut self) -> Read<InputDecl> {
         let name = self.name("the input's name")?;
-        if !self.take(Sign::Equal) {
-            return Ok(Input { name, default: None });
+        if !self.take(Punctuation::Equal) {
+            return Ok(InputDecl { name, default: None });
         }
-        if matches!(self.peek(), Some(Token::Word(_))) && self.sign_at(1) == Some(Sign::Pipe) {
-            return Ok(Input { name, default: Some(Preset::Choice(self.words()?)) });
+        if matches!(self.peek(), Some(Token::Word(_))) && self.sign_at(1) == Some(Punctuation::Pipe) {
+            return Ok(InputDecl { name, default: Some(Preset::Choice(self.words()?)) });
         }
-        Ok(Input { name, default: Some(Preset::Value(self.expr(0)?)) })
+        Ok(InputDecl { name, default: Some(Preset::Value(self.expr(0)?)) })
     }
 
-    pub(super) fn limit(&mut self) -> Read<Limit> {
+    pub(super) fn limit(&mut self) -> Read<LimitDecl> {
         let meter = self.name("the meter's name")?;
-        self.sign(Sign::Equal)?;
+        self.sign(Punctuation::Equal)?;
         let limit = self.expr(0)?;
         let mut variant = None;
-        if self.take(Sign::OpenParen) {
+        if self.take(Punctuation::OpenParen) {
             let word = self.ident("a word of an input's choice")?;
-            self.sign(Sign::Colon)?;
+            self.sign(Punctuation::Colon)?;
             variant = Some((word, self.expr(0)?));
-            self.sign(Sign::CloseParen)?;
+            self.sign(Punctuation::CloseParen)?;
         }
         let per = if self.take_word("PER") { Some(self.name("what each counter is for")?) } else { None };
         self.word("ELSE")?;
         let target = if self.take_word("HOLD") { None } else { Some(self.name("a state or HOLD")?) };
-        Ok(Limit { meter, limit, variant, per, target })
+        Ok(LimitDecl { meter, limit, variant, per, target })
     }
 
     pub(super) fn track(&mut self) -> Read<Track> {
         let name = self.name("the variable's name")?;
-        let first = if self.take(Sign::Equal) { Some(self.expr(0)?) } else { None };
+        let first = if self.take(Punctuation::Equal) { Some(self.expr(0)?) } else { None };
         Ok(Track { name, first })
     }
 
-    pub(super) fn gate(&mut self) -> Read<Gate> {
+    pub(super) fn gate(&mut self) -> Read<GateDecl> {
         let mut actions = vec![self.dotted("a gate")?];
         while self.take_word("OR") {
             actions.push(self.dotted("a gate")?);
         }
         self.word("BEFORE")?;
-        Ok(Gate { actions, state: self.name("a state")? })
+        Ok(GateDecl { actions, state: self.name("a state")? })
     }
 
     pub(super) fn param(&mut self) -> Read<Param> {
         let name = self.name("a parameter")?;
-        let default = if self.take(Sign::Equal) { Some(self.value()?) } else { None };
+        let default = if self.take(Punctuation::Equal) { Some(self.value()?) } else { None };
         Ok(Param { name, default })
     }
 
     /// `name =` before what a step asks.
     pub(super) fn binding(&mut self) -> Read<Option<Ident>> {
-        if self.sign_at(1) != Some(Sign::Equal) {
+        if self.sign_at(1) != Some(Punctuation::Equal) {
             return Ok(None);
         }
         let name = self.name("a name for the answer")?;
-        self.sign(Sign::Equal)?;
+        self.sign(Punctuation::Equal)?;
         Ok(Some(name))
     }
 
-    pub(super) fn bound(&mut self, verb: &str) -> Read<Ident> {
+    pub(super) fn read_binding(&mut self, verb: &str) -> Read<Ident> {
         let here = self.here();
         self.binding()?.ok_or_else(|| {
             Problem::error("no-binding", here, format!("{verb} gives its answer a name"))
@@ -208,14 +208,15 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn check(&mut self) -> Read<Step> {
-        let bind = self.bound("CHECK")?;
-        let pipe = self.take(Sign::Pipe);
+        let bind = self.read_binding("CHECK")?;
+        let pipe = self.take(Punctuation::Pipe);
         Ok(Step::Check { bind, pipe, call: self.call()? })
     }
 
     pub(super) fn wait(&mut self) -> Read<Step> {
         let bind = self.binding()?;
-        let is_call = matches!(self.sign_at(1), Some(Sign::Dot | Sign::OpenParen)) || self.word_is("sh");
+        let is_call =
+            matches!(self.sign_at(1), Some(Punctuation::Dot | Punctuation::OpenParen)) || self.word_is("sh");
         if is_call {
             return Ok(Step::WaitFor { bind, call: self.call()? });
         }
@@ -223,7 +224,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn ask(&mut self) -> Read<Step> {
-        let bind = self.bound("ASK")?;
+        let bind = self.read_binding("ASK")?;
         let question = self.value()?;
         Ok(Step::Ask { bind, question, args: self.args()? })
     }
@@ -266,22 +267,22 @@ impl<'a> Cursor<'a> {
         Ok(Emit::Event(event, self.args()?))
     }
 
-    pub(super) fn set(&mut self) -> Read<What> {
+    pub(super) fn set(&mut self) -> Read<StatementKind> {
         let name = self.name("a variable")?;
-        self.sign(Sign::Equal)?;
-        Ok(What::Set(name, self.expr(0)?))
+        self.sign(Punctuation::Equal)?;
+        Ok(StatementKind::Set(name, self.expr(0)?))
     }
 
-    pub(super) fn refill(&mut self) -> Read<What> {
+    pub(super) fn refill(&mut self) -> Read<StatementKind> {
         let meter = self.name("a meter")?;
         let to = if self.take_word("TO") { Some(self.expr(0)?) } else { None };
-        Ok(What::Refill(meter, to))
+        Ok(StatementKind::Refill(meter, to))
     }
 
     pub(super) fn pattern_use(&mut self) -> Read<Use> {
         let first = self.name("a pattern")?;
         let (protocol, name) =
-            if self.take(Sign::Dot) { (Some(first), self.name("a pattern")?) } else { (None, first) };
+            if self.take(Punctuation::Dot) { (Some(first), self.name("a pattern")?) } else { (None, first) };
         Ok(Use { protocol, name, args: self.with_args()? })
     }
 
@@ -305,7 +306,7 @@ impl<'a> Cursor<'a> {
         let start = self.here();
         let target = if self.take_word("sh") {
             Target::Shell(self.template()?)
-        } else if self.sign_at(1) == Some(Sign::OpenParen) {
+        } else if self.sign_at(1) == Some(Punctuation::OpenParen) {
             self.bracketed()?
         } else {
             Target::Action(self.dotted("an action, Task(role), Run(protocol) or sh \"…\"")?)
@@ -316,9 +317,9 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn bracketed(&mut self) -> Read<Target> {
         let kind = self.ident("Task or Run")?;
-        self.sign(Sign::OpenParen)?;
+        self.sign(Punctuation::OpenParen)?;
         let inner = self.ident("a role or a protocol")?;
-        self.sign(Sign::CloseParen)?;
+        self.sign(Punctuation::CloseParen)?;
         match &*kind.name {
             "Task" => Ok(Target::Task(inner)),
             "Run" => Ok(Target::Run(inner)),
@@ -335,10 +336,10 @@ impl<'a> Cursor<'a> {
     pub(super) fn args(&mut self) -> Read<Args> {
         let mut args = Args::new();
         loop {
-            let comma = usize::from(!args.is_empty() && self.sign_at(0) == Some(Sign::Comma));
+            let comma = usize::from(!args.is_empty() && self.sign_at(0) == Some(Punctuation::Comma));
             let named =
                 matches!(self.tokens.get(self.at + comma), Some(Placed { token: Token::Word(_), .. }));
-            if !(named && self.sign_at(comma + 1) == Some(Sign::Equal)) {
+            if !(named && self.sign_at(comma + 1) == Some(Punctuation::Equal)) {
                 return Ok(args);
             }
             self.at += comma;
@@ -350,14 +351,14 @@ impl<'a> Cursor<'a> {
                     format!("`{}` is given twice", first.name),
                 ));
             }
-            self.sign(Sign::Equal)?;
+            self.sign(Punctuation::Equal)?;
             args.push((name, self.value()?));
         }
     }
 
     pub(super) fn words(&mut self) -> Read<Vec<Ident>> {
         let mut words = vec![self.ident("a word")?];
-        while self.take(Sign::Pipe) {
+        while self.take(Punctuation::Pipe) {
             words.push(self.ident("a word")?);
         }
         Ok(words)
@@ -372,7 +373,7 @@ impl<'a> Cursor<'a> {
             }
             Some(Token::Word(_)) => {
                 let words = self.words()?;
-                if self.sign_at(0) == Some(Sign::Dot) {
+                if self.sign_at(0) == Some(Punctuation::Dot) {
                     Err(self.bare_path(span)?)
                 } else {
                     Ok(Arg::Words(words))
@@ -387,10 +388,10 @@ impl<'a> Cursor<'a> {
                 Ok(Arg::Duration(*seconds, span))
             }
             Some(Token::Text(_)) => Ok(Arg::Text(self.template()?)),
-            Some(Token::Sign(Sign::OpenBrace)) => {
+            Some(Token::Sign(Punctuation::OpenBrace)) => {
                 self.at += 1;
                 let expr = self.expr(0)?;
-                self.sign(Sign::CloseBrace)?;
+                self.sign(Punctuation::CloseBrace)?;
                 Ok(Arg::Brace(expr, span.to(self.before())))
             }
             Some(Token::Sign(_)) | None => Err(self.expected("a value")),
@@ -400,7 +401,7 @@ impl<'a> Cursor<'a> {
     /// A path where a bare word stands for itself; its last word has been read.
     fn bare_path(&mut self, begin: Span) -> Read<Problem> {
         let first = self.at;
-        while self.take(Sign::Dot) {
+        while self.take(Punctuation::Dot) {
             self.ident("a field")?;
         }
         let path: String = self.tokens[first - 1..self.at].iter().map(spelled).collect();
@@ -473,12 +474,12 @@ impl<'a> Cursor<'a> {
     pub(super) fn compare(&mut self) -> Option<Compare> {
         let compare = match self.peek()? {
             Token::Word(word) if word == "IN" => Compare::In,
-            Token::Sign(Sign::Same) => Compare::Same,
-            Token::Sign(Sign::Different) => Compare::Different,
-            Token::Sign(Sign::Less) => Compare::Less,
-            Token::Sign(Sign::AtMost) => Compare::AtMost,
-            Token::Sign(Sign::Greater) => Compare::Greater,
-            Token::Sign(Sign::AtLeast) => Compare::AtLeast,
+            Token::Sign(Punctuation::Same) => Compare::Same,
+            Token::Sign(Punctuation::Different) => Compare::Different,
+            Token::Sign(Punctuation::Less) => Compare::Less,
+            Token::Sign(Punctuation::AtMost) => Compare::AtMost,
+            Token::Sign(Punctuation::Greater) => Compare::Greater,
+            Token::Sign(Punctuation::AtLeast) => Compare::AtLeast,
             Token::Word(_) | Token::Number(_) | Token::Duration(_) | Token::Text(_) | Token::Sign(_) => {
                 return None;
             }
@@ -496,7 +497,7 @@ impl<'a> Cursor<'a> {
                 let template = self.template()?;
                 return Ok(Expr { kind: Box::new(ExprKind::Text(template)), span });
             }
-            Some(Token::Sign(Sign::OpenParen)) => return self.brackets(depth),
+            Some(Token::Sign(Punctuation::OpenParen)) => return self.brackets(depth),
             Some(Token::Word(word)) => match word.as_str() {
                 "true" => ExprKind::Bool(true),
                 "false" => ExprKind::Bool(false),
@@ -504,7 +505,7 @@ impl<'a> Cursor<'a> {
                 _ if self.bracket_follows() => return self.function(depth),
                 _ => return self.path(),
             },
-            Some(Token::Sign(Sign::Equal)) | Some(Token::Sign(_)) | None => {
+            Some(Token::Sign(Punctuation::Equal)) | Some(Token::Sign(_)) | None => {
                 return Err(self.operand_problem());
             }
         };
@@ -515,13 +516,13 @@ impl<'a> Cursor<'a> {
     /// A function's bracket follows at once; `budget (direct: 3)` is a name and a variant.
     pub(super) fn bracket_follows(&self) -> bool {
         let end = self.tokens.get(self.at).map(|placed| placed.span.end);
-        self.sign_at(1) == Some(Sign::OpenParen)
+        self.sign_at(1) == Some(Punctuation::OpenParen)
             && end == self.tokens.get(self.at + 1).map(|placed| placed.span.start)
     }
 
     pub(super) fn operand_problem(&self) -> Problem {
         let problem = self.expected("a value");
-        if self.sign_at(0) == Some(Sign::OpenBrace) {
+        if self.sign_at(0) == Some(Punctuation::OpenBrace) {
             return problem.hint("in a condition names stand without braces");
         }
         problem
@@ -536,9 +537,9 @@ impl<'a> Cursor<'a> {
                 format!("brackets may nest {MAX_EXPRESSION_DEPTH} deep"),
             ));
         }
-        self.sign(Sign::OpenParen)?;
+        self.sign(Punctuation::OpenParen)?;
         let inner = self.expr(depth + 1)?;
-        self.sign(Sign::CloseParen)?;
+        self.sign(Punctuation::CloseParen)?;
         Ok(Expr { kind: inner.kind, span: start.to(self.before()) })
     }
 
@@ -560,12 +561,12 @@ impl<'a> Cursor<'a> {
         if depth >= MAX_EXPRESSION_DEPTH {
             return Err(Problem::error("too-deep", name.span, "brackets nest too deep"));
         }
-        self.sign(Sign::OpenParen)?;
+        self.sign(Punctuation::OpenParen)?;
         let mut args = vec![self.expr(depth + 1)?];
-        while self.take(Sign::Comma) {
+        while self.take(Punctuation::Comma) {
             args.push(self.expr(depth + 1)?);
         }
-        self.sign(Sign::CloseParen)?;
+        self.sign(Punctuation::CloseParen)?;
         if function == Function::Len && args.len() != 1 {
             return Err(Problem::error("syntax", name.span, "`len` takes one value"));
         }
@@ -574,7 +575,7 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn path(&mut self) -> Read<Expr> {
         let mut path = vec![self.ident("a name")?];
-        while self.take(Sign::Dot) {
+        while self.take(Punctuation::Dot) {
             path.push(self.ident("a field after the dot")?);
         }
         let span = path.first().map_or(self.line, |first| first.span.to(self.before()));

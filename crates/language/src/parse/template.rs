@@ -3,12 +3,12 @@
 use super::Read;
 use super::cursor::Cursor;
 use crate::problem::Problem;
-use crate::source::{Line, Span};
+use crate::source::{SourceLine, Span};
 use crate::tokens;
-use ftl_core::syntax::{Expr, Part};
+use ftl_core::syntax::{Expr, TemplatePart};
 
 /// Takes text with holes apart; `\"`, `\\`, `\n`, `\t`, `\{` and `\}` are escapes.
-pub(super) fn parts(file: u32, raw: &str, span: Span) -> Read<Vec<Part>> {
+pub(super) fn parts(file: u32, raw: &str, span: Span) -> Read<Vec<TemplatePart>> {
     let mut parts = Vec::new();
     let mut text = String::new();
     let mut letters = raw.char_indices();
@@ -19,13 +19,13 @@ pub(super) fn parts(file: u32, raw: &str, span: Span) -> Read<Vec<Part>> {
             '\\' => text.push(escape(letters.next().map(|(_, next)| next), spot)?),
             '{' => {
                 if !text.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
+                    parts.push(TemplatePart::Text(std::mem::take(&mut text)));
                 }
                 let length = hole_length(&raw[index + 1..]).ok_or_else(|| {
                     Problem::error("open-text", spot, "this brace is not closed")
                         .hint("write `\\{` for a brace in text")
                 })?;
-                parts.push(Part::Hole(hole(file, &raw[index + 1..index + 1 + length], at + 1)?));
+                parts.push(TemplatePart::Hole(hole(file, &raw[index + 1..index + 1 + length], at + 1)?));
                 while letters.clone().next().is_some_and(|(next, _)| next <= index + 1 + length) {
                     letters.next();
                 }
@@ -38,7 +38,7 @@ pub(super) fn parts(file: u32, raw: &str, span: Span) -> Read<Vec<Part>> {
         }
     }
     if !text.is_empty() || parts.is_empty() {
-        parts.push(Part::Text(text));
+        parts.push(TemplatePart::Text(text));
     }
     Ok(parts)
 }
@@ -61,7 +61,7 @@ fn escape(letter: Option<char>, span: Span) -> Read<char> {
 
 fn hole(file: u32, inside: &str, start: u32) -> Read<Expr> {
     let mut problems = Vec::new();
-    let tokens = tokens::read(file, Line { start: start as usize, text: inside }, &mut problems);
+    let tokens = tokens::read(file, SourceLine { start: start as usize, text: inside }, &mut problems);
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }

@@ -1,11 +1,11 @@
 //! The five protocols of the design, as machines to draw.
 
-use ftl_language::draw::{Arrow, Machine, Shape};
+use ftl_language::draw::{Arrow, DrawnState, Machine};
 
 /// A machine from lines `FROM TO label`; states are written `NAME`, `NAME!` when final,
 /// `NAME?` when an instance may be held there.
 pub(crate) fn machine(name: &str, states: &str, edges: &str) -> Machine {
-    let shape = |word: &str| Shape {
+    let shape = |word: &str| DrawnState {
         name: word.trim_end_matches(['!', '?']).to_owned(),
         last: word.contains('!'),
         can_hold: word.contains('?'),

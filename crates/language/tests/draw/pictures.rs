@@ -1,6 +1,6 @@
 //! What holds for every picture of the five machines.
 
-use ftl_language::draw::{Arrow, Machine, Shape, dot, edges, svg};
+use ftl_language::draw::{Arrow, DrawnState, Machine, dot, edges, svg};
 
 use crate::machines;
 
@@ -162,7 +162,7 @@ fn names_and_labels_are_escaped() {
         |from: &str, to: &str| Arrow { from: from.into(), to: to.into(), label: "a<b> & \u{1}".into() };
     let machine = Machine {
         name: "<script>".into(),
-        states: vec![Shape { name: "<A>\"&".into(), ..Shape::default() }],
+        states: vec![DrawnState { name: "<A>\"&".into(), ..DrawnState::default() }],
         edges: vec![arrow("<A>\"&", "B"), arrow("B", "B")],
     };
     let picture = svg(&machine);
@@ -184,7 +184,7 @@ fn large(states: usize, edges: usize) -> Machine {
     let arrow = |(from, to): (usize, usize)| Arrow { from: name(from), to: name(to), label: "if so".into() };
     Machine {
         name: "large".into(),
-        states: (0..states).map(|at| Shape { name: name(at), ..Shape::default() }).collect(),
+        states: (0..states).map(|at| DrawnState { name: name(at), ..DrawnState::default() }).collect(),
         edges: chain.into_iter().chain(more).map(arrow).collect(),
     }
 }

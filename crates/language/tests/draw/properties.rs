@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ftl_language::draw::{
-    Arrow, DifferenceKind, DrawingKind, Machine, Shape, compare, dot, edges, mermaid, read, rewrite, svg,
-    table,
+    Arrow, DifferenceKind, DrawingKind, DrawnState, Machine, compare, dot, edges, mermaid, read, rewrite,
+    svg, table,
 };
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
@@ -34,7 +34,7 @@ fn any_machines() -> impl Strategy<Value = Machine> {
 fn build(states: Vec<(String, bool, bool)>, arrows: Vec<(String, String, String)>) -> Machine {
     let mut seen = BTreeSet::new();
     let states = states.into_iter().filter(|(name, _, _)| seen.insert(name.clone()));
-    let shape = |(name, last, can_hold)| Shape { name, last, can_hold };
+    let shape = |(name, last, can_hold)| DrawnState { name, last, can_hold };
     let mut pairs = BTreeSet::new();
     let arrows = arrows.into_iter().filter(|(from, to, _)| pairs.insert((from.clone(), to.clone())));
     Machine {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
 use ftl_core::run::{
-    Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId, OpenKind,
-    Outcome, Payment, ROOT, Run, Standing, Terms, Usage, Wanted,
+    Action, ActionId, ActionTarget, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input,
+    InstanceId, OpenKind, Outcome, Payment, ROOT, Run, Standing, Terms, Usage,
 };
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
 use ftl_language::library::{Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 
 /// The built-in protocols, loaded once per process.
 pub fn library() -> Arc<Library> {
@@ -28,7 +28,7 @@ pub fn library_with(programs: &[(&str, &str)]) -> Arc<Library> {
     let mut sources = built_in_sources();
     for (name, program) in programs {
         let text = format!("# {name}\n\n```protocol\n{program}\n```\n");
-        sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+        sources.push(SourceDocument::new(format!(".ftl/protocols/{name}.md"), DocumentOrigin::User, text));
     }
     let library = Library::load(sources, Catalogue::standard());
     for (name, _) in programs {
@@ -54,11 +54,11 @@ pub fn library_edited(edits: &[(&str, &str, &str)], programs: &[(&str, &str)]) -
     }
     let mut sources = built_in_sources();
     for (name, text) in texts {
-        sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+        sources.push(SourceDocument::new(format!(".ftl/protocols/{name}.md"), DocumentOrigin::User, text));
     }
     for (name, program) in programs {
         let text = format!("# {name}\n\n```protocol\n{program}\n```\n");
-        sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+        sources.push(SourceDocument::new(format!(".ftl/protocols/{name}.md"), DocumentOrigin::User, text));
     }
     let library = Library::load(sources, Catalogue::standard());
     for protocol in library.protocols() {
@@ -236,7 +236,7 @@ impl Stage {
         }
         for instance in self.run.instances() {
             for (name, meter) in instance.meters.iter() {
-                assert!(meter.used() <= meter.limit, "{} overspent {name}", instance.protocol);
+                assert!(meter.highest_use() <= meter.limit, "{} overspent {name}", instance.protocol);
             }
         }
         if self.careful {
@@ -318,7 +318,7 @@ impl Stage {
         let action = self
             .waiting
             .iter()
-            .find(|action| action.wanted == Wanted::Question)
+            .find(|action| action.wanted == ActionTarget::Question)
             .expect("no question")
             .clone();
         let (instance, action) = (action.instance, Some(action.id));
@@ -381,10 +381,10 @@ impl Stage {
 /// How tests call an action.
 pub fn name_of(action: &Action) -> String {
     match &action.wanted {
-        Wanted::Action(name) => name.to_string(),
-        Wanted::Task { role, .. } => format!("Task({role})"),
-        Wanted::Word(_) => "word".to_owned(),
-        Wanted::Question => "question".to_owned(),
+        ActionTarget::Action(name) => name.to_string(),
+        ActionTarget::Task { role, .. } => format!("Task({role})"),
+        ActionTarget::Word(_) => "word".to_owned(),
+        ActionTarget::Question => "question".to_owned(),
     }
 }
 

@@ -21,7 +21,7 @@ use ftl_core::run::{
     OpenKind, Outcome, ROOT, Run, Terms, Thread, ThreadId, Usage,
 };
 use ftl_core::syntax::print;
-use ftl_core::syntax::{Expr, ExprKind, Part, Step, What};
+use ftl_core::syntax::{Expr, ExprKind, StatementKind, Step, TemplatePart};
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
 use ftl_language::library::Library;
@@ -224,7 +224,7 @@ impl Search {
         }
         for instance in after.instances() {
             for (name, meter) in instance.meters.iter() {
-                assert!(meter.used() <= meter.limit, "{} overspent {name}", instance.protocol);
+                assert!(meter.highest_use() <= meter.limit, "{} overspent {name}", instance.protocol);
             }
         }
         let mut notes = notes;
@@ -534,9 +534,11 @@ impl Reads {
                         reads.failures.insert((program.name.clone(), state.name.clone()));
                     }
                     let exprs: Vec<&Expr> = match &node.what {
-                        What::If { condition, .. } => vec![condition],
-                        What::Step { step: Step::Pay { per: Some((_, list)), .. }, .. } => vec![list],
-                        What::Step { step: Step::ForEach { list, .. }, .. } => vec![list],
+                        StatementKind::If { condition, .. } => vec![condition],
+                        StatementKind::Step { step: Step::Pay { per: Some((_, list)), .. }, .. } => {
+                            vec![list]
+                        }
+                        StatementKind::Step { step: Step::ForEach { list, .. }, .. } => vec![list],
                         _ => Vec::new(),
                     };
                     for expr in exprs {
@@ -674,7 +676,7 @@ impl Constant {
         match &*expr.kind {
             ExprKind::Number(number) | ExprKind::Duration(number) => Some(Constant::Number(*number)),
             ExprKind::Text(template) => match template.parts.as_slice() {
-                [Part::Text(text)] => Some(Constant::Word(text.to_string())),
+                [TemplatePart::Text(text)] => Some(Constant::Word(text.to_string())),
                 _ => None,
             },
             _ => None,
@@ -714,7 +716,7 @@ fn paths_of(expr: &Expr, compared: &BTreeSet<Constant>, out: &mut Vec<Path>) {
         }
         ExprKind::Text(template) => {
             for part in &template.parts {
-                if let Part::Hole(inner) = part {
+                if let TemplatePart::Hole(inner) = part {
                     paths_of(inner, compared, out);
                 }
             }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use ftl_core::performer::Performer;
 use ftl_core::program::Node;
 use ftl_core::run::{
-    Action, Cause, Decision, Event, Fact, Failure, FailureKind, InstanceId, Outcome, ROOT, Run, Standing,
-    Terms, Wanted,
+    Action, ActionTarget, Cause, Decision, Event, Fact, Failure, FailureKind, InstanceId, Outcome, ROOT, Run,
+    Standing, Terms,
 };
 use ftl_core::syntax::Step;
 use ftl_core::value::{Fields, Name, Value};
@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
     }
 
     fn tool(&mut self) -> Decision {
-        let pays = |action: &&Action| matches!(action.wanted, Wanted::Task { paying: Some(_), .. });
+        let pays = |action: &&Action| matches!(action.wanted, ActionTarget::Task { paying: Some(_), .. });
         let Some(agent) = self.stage.waiting.iter().find(pays).cloned() else {
             self.bad("no agent pays for its tools")
         };
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
             ("asks", whom) if self.stage.asks() == whom => {}
             ("meter", [name, amounts]) => {
                 let meter = root.meters.get(*name).unwrap_or_else(|| self.bad(&format!("no meter {name}")));
-                let found = format!("{}/{}", meter.used(), meter.limit);
+                let found = format!("{}/{}", meter.highest_use(), meter.limit);
                 if found != *amounts {
                     self.bad(&format!("`{step}`: {found}"));
                 }

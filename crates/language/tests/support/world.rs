@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, Progress, Status};
+use ftl_core::plan::{Cascade, Graph, PlanProgress, TaskStatus};
 use ftl_core::run::{Action, Decision, Outcome, ROOT};
 use ftl_core::value::{Fields, Name, Value};
 
@@ -11,7 +11,7 @@ use crate::support::{Stage, name_of, plain, with};
 
 /// The tasks of a campaign and how far they have come.
 pub(crate) struct World {
-    progress: Progress,
+    progress: PlanProgress,
     tasks: Vec<Task>,
 }
 
@@ -27,7 +27,7 @@ impl World {
     /// A world with a plan.
     pub(crate) fn new(tasks: &str) -> World {
         let tasks: Vec<Task> = tasks.split_whitespace().map(Task::read).collect();
-        World { progress: Progress::new(graph(&tasks)), tasks }
+        World { progress: PlanProgress::new(graph(&tasks)), tasks }
     }
 
     /// Answers everything that is asked of the world until only others are asked.
@@ -44,12 +44,13 @@ impl World {
         let revised: Vec<Task> = tasks.split_whitespace().map(Task::read).collect();
         let problems = ("problems", Value::list([]));
         self.reply(stage, "plan.parse", &fields([problems, ("plan", plan(&revised))]));
-        let old = std::mem::replace(self, World { progress: Progress::new(graph(&revised)), tasks: revised });
+        let old =
+            std::mem::replace(self, World { progress: PlanProgress::new(graph(&revised)), tasks: revised });
         for task in &self.tasks {
             if let Some(place) = old.progress.graph().find(&task.seq)
-                && old.progress.status(place) == Status::Complete
+                && old.progress.status(place) == TaskStatus::Complete
             {
-                self.progress.settle(&task.seq, Status::Complete).unwrap();
+                self.progress.settle(&task.seq, TaskStatus::Complete).unwrap();
             }
         }
         let Value::Record(merged) = plan(&self.tasks) else { unreachable!() };
@@ -84,7 +85,7 @@ impl World {
             "Task(planner)" if planning => Fields::new(),
             "decision.parse" => fields([("kind", Value::text("PROCEED")), ("plan", plan(&self.tasks))]),
             "campaign.tasks" => {
-                let running = |seq: &str| self.status(seq) == Status::InProgress;
+                let running = |seq: &str| self.status(seq) == TaskStatus::InProgress;
                 let ready: Vec<Name> =
                     self.progress.ready().map(|place| self.progress.graph().seq(place).clone()).collect();
                 fields([
@@ -94,7 +95,7 @@ impl World {
             }
             "workspace.create" => {
                 let seq = given("task");
-                self.progress.settle(&seq, Status::InProgress).unwrap();
+                self.progress.settle(&seq, TaskStatus::InProgress).unwrap();
                 let direct = self.tasks.iter().any(|task| task.seq == seq && task.how == "direct");
                 fields([
                     ("path", Value::text(&seq)),
@@ -104,7 +105,7 @@ impl World {
             }
             "campaign.update_task" => {
                 let complete = given("verdict") == "complete";
-                let status = if complete { Status::Complete } else { Status::Blocked };
+                let status = if complete { TaskStatus::Complete } else { TaskStatus::Blocked };
                 self.progress.settle(&given("task"), status).unwrap();
                 fields([("seq", Value::text(given("task"))), ("status", Value::text(status.as_str()))])
             }
@@ -131,20 +132,20 @@ impl World {
                 ])
             }
             "campaign.root_causes" => {
-                let all = self.progress.count(Status::Blocked) == self.tasks.len();
+                let all = self.progress.count(TaskStatus::Blocked) == self.tasks.len();
                 fields([("single", Value::Bool(all && self.progress.root_causes().len() == 1))])
             }
             "campaign.summary" => fields([
                 ("total", count(self.tasks.len())),
-                ("complete_count", count(self.progress.count(Status::Complete))),
-                ("blocked_count", count(self.progress.count(Status::Blocked))),
-                ("pending_count", count(self.progress.count(Status::Pending))),
+                ("complete_count", count(self.progress.count(TaskStatus::Complete))),
+                ("blocked_count", count(self.progress.count(TaskStatus::Blocked))),
+                ("pending_count", count(self.progress.count(TaskStatus::Pending))),
             ]),
             _ => return None,
         })
     }
 
-    fn status(&self, seq: &str) -> Status {
+    fn status(&self, seq: &str) -> TaskStatus {
         self.progress.status(self.progress.graph().find(seq).unwrap())
     }
 

@@ -14,7 +14,7 @@ use self::layers::Bert;
 use self::pieces::Pieces;
 use self::tensors::Tensors;
 use super::{Embedder, Vector};
-use crate::trouble::Trouble;
+use crate::error::Error;
 
 /// Tokens beyond this are not read; time grows with their square.
 pub const MAX_TOKENS: usize = 128;
@@ -34,18 +34,18 @@ pub struct MiniLm {
 
 impl MiniLm {
     /// Reads the model of a folder.
-    pub fn open(folder: &Path) -> Result<MiniLm, Trouble> {
+    pub fn open(folder: &Path) -> Result<MiniLm, Error> {
         let weights = folder.join("model.safetensors");
         let size = fs::metadata(&weights).map_err(|error| unreadable(&weights, &error))?.len();
         if size > MAX_BYTES {
             let what = format!("{size} bytes are more than {MAX_BYTES}");
-            return Err(Trouble::refused(weights.display().to_string(), what, HINT));
+            return Err(Error::refuse(weights.display().to_string(), what, HINT));
         }
         let bytes = fs::read(&weights).map_err(|error| unreadable(&weights, &error))?;
         let words = folder.join("vocab.txt");
         let vocabulary = fs::read_to_string(&words).map_err(|error| unreadable(&words, &error))?;
         MiniLm::read(&bytes, &vocabulary)
-            .map_err(|what| Trouble::refused(folder.display().to_string(), what, HINT))
+            .map_err(|what| Error::refuse(folder.display().to_string(), what, HINT))
     }
 
     /// The id names the weights by a fingerprint, so that other weights mean other vectors.
@@ -69,7 +69,7 @@ impl Embedder for MiniLm {
     }
 
     fn embed(&self, text: &str) -> Vector {
-        let tokens = self.pieces.cut(text, MAX_TOKENS.min(self.bert.places()));
+        let tokens = self.pieces.tokenize(text, MAX_TOKENS.min(self.bert.places()));
         if tokens.len() <= 2 {
             return Vector::of(&vec![0.0; self.dims()]);
         }
@@ -84,8 +84,8 @@ fn fingerprint(bytes: &[u8]) -> u32 {
     bytes.iter().step_by(step).fold(0x811c_9dc5 ^ bytes.len() as u32, mix)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::refused(path.display().to_string(), error.to_string(), HINT)
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::refuse(path.display().to_string(), error.to_string(), HINT)
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
             return;
         };
         let model = MiniLm::open(Path::new(&folder)).unwrap();
-        let tokens = model.pieces.cut("This is an example sentence", MAX_TOKENS);
+        let tokens = model.pieces.tokenize("This is an example sentence", MAX_TOKENS);
         assert_eq!(tokens, [101, 2023, 2003, 2019, 2742, 6251, 102]);
         let mean = model.bert.mean(&tokens);
         let length = mean.iter().map(|number| number * number).sum::<f32>().sqrt();

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::tokens::{Vocabulary, cut};
+use super::tokens::{Vocabulary, tokenize};
 use super::{Embedder, Vector};
 use crate::line::on_line;
 use crate::text;
@@ -109,7 +109,7 @@ impl Embedder for TokenTable {
     fn embed(&self, text: &str) -> Vector {
         let mut sum = vec![0.0; self.dims];
         for word in text::plain_words(text).take(MAX_WORDS) {
-            cut(&word, self).into_iter().for_each(|token| self.add(token, &mut sum));
+            tokenize(&word, self).into_iter().for_each(|token| self.add(token, &mut sum));
         }
         Vector::of(&sum)
     }

@@ -15,7 +15,7 @@ pub(super) trait Vocabulary {
 }
 
 /// The tokens of a word.
-pub(super) fn cut(word: &str, vocabulary: &impl Vocabulary) -> Vec<usize> {
+pub(super) fn tokenize(word: &str, vocabulary: &impl Vocabulary) -> Vec<usize> {
     let word: String = std::iter::once(' ').chain(word.chars().take(MAX_LETTERS)).collect();
     if let Some(whole) = vocabulary.find(word.as_bytes()).filter(|_| word.len() > 1) {
         return vec![whole];
@@ -65,8 +65,9 @@ mod tests {
     #[test]
     fn merges_follow_the_ranks() {
         let small = Small(&["er", "lo", " lo", "we", "wer", " low", "lower", "l", "o", "w", "e", "r", " "]);
-        let cut =
-            |word: &str| cut(word, &small).into_iter().map(|at| small.0[at]).collect::<Vec<_>>().join("|");
+        let cut = |word: &str| {
+            tokenize(word, &small).into_iter().map(|at| small.0[at]).collect::<Vec<_>>().join("|")
+        };
         assert_eq!(cut("low"), " low");
         assert_eq!(cut("lower"), " lo|wer");
         assert_eq!(cut("wer"), "wer");

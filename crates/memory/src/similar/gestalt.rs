@@ -30,7 +30,7 @@ pub fn ratio(left: &[char], right: &[char]) -> f64 {
 
 /// What [`ratio`] cannot exceed: the letters of either text that stand in a run of `MIN_RUN` which
 /// the other has too. Runs are told apart by a hash; where two share one, the bound is only higher.
-pub fn bound(left: &[char], right: &[char]) -> f64 {
+pub fn upper_bound(left: &[char], right: &[char]) -> f64 {
     if left.is_empty() || right.is_empty() {
         return 0.0;
     }
@@ -152,7 +152,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_pair_is_nearer_than_its_bound(left in "[abc \u{e4}]{0,40}", right in "[abc \u{e4}]{0,40}") {
-            proptest::prop_assert!(bound(&letters(&left), &letters(&right)) >= of(&left, &right));
+            proptest::prop_assert!(upper_bound(&letters(&left), &letters(&right)) >= of(&left, &right));
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn the_bound_holds_and_work_ends() {
         let pairs = [("the lock is held", "a held lock"), ("aaaaabbb", "ab"), ("äöü one", "two öäü")];
         for (left, right) in pairs {
-            assert!(bound(&letters(left), &letters(right)) >= of(left, right));
+            assert!(upper_bound(&letters(left), &letters(right)) >= of(left, right));
         }
         let (long, other) = ("abc".repeat(10_000), "abd".repeat(10_000));
         assert_eq!(letters(&long).len(), MAX_LETTERS);

@@ -43,7 +43,7 @@ impl Measures {
 
 /// A text made ready to be compared with many others.
 #[derive(Clone)]
-pub struct Probe<'e> {
+pub struct PreparedText<'e> {
     plain: Plain,
     vector: Vector,
     embedder: &'e dyn Embedder,
@@ -70,10 +70,10 @@ impl Plain {
     }
 }
 
-impl<'e> Probe<'e> {
+impl<'e> PreparedText<'e> {
     /// Prepares a text.
-    pub fn new(of: &str, embedder: &'e dyn Embedder) -> Probe<'e> {
-        Probe { plain: Plain::new(of), vector: embedder.embed(of), embedder }
+    pub fn new(of: &str, embedder: &'e dyn Embedder) -> PreparedText<'e> {
+        PreparedText { plain: Plain::new(of), vector: embedder.embed(of), embedder }
     }
 
     /// Its embedding.
@@ -102,7 +102,7 @@ impl<'e> Probe<'e> {
     }
 
     /// How alike the two texts are as wholes.
-    pub fn like(&self, other: &Probe<'_>) -> Measures {
+    pub fn like(&self, other: &PreparedText<'_>) -> Measures {
         let words = self.plain.words.like(&other.plain.words);
         let meaning = self.embedder.calibrated(self.vector.cosine(&other.vector));
         self.plain.measures(&other.plain, words, meaning)
@@ -110,7 +110,7 @@ impl<'e> Probe<'e> {
 
     /// Whether both say the same, and how surely: equal normalised text, or both measures above
     /// [`DUPLICATE`] and the same codes (`E0382` and `E0502` are never one error).
-    pub fn repeats(&self, other: &Probe<'_>) -> Option<f64> {
+    pub fn repeats(&self, other: &PreparedText<'_>) -> Option<f64> {
         let (here, there) = (&self.plain, &other.plain);
         if here.normal.is_empty() || there.normal.is_empty() {
             return None;
@@ -136,7 +136,7 @@ impl Plain {
             return Measures { meaning: 1.0, words: 1.0, letters: 1.0 };
         }
         // The expensive measure is left out where it cannot win.
-        let bound = on_line(&RATIOS, gestalt::bound(&self.letters, &other.letters));
+        let bound = on_line(&RATIOS, gestalt::upper_bound(&self.letters, &other.letters));
         let letters = if bound <= meaning.max(words) {
             0.0
         } else {
@@ -148,7 +148,7 @@ impl Plain {
 
 /// How alike two texts are, from 0 to 1; 0 if one is empty.
 pub fn similarity(left: &str, right: &str, embedder: &dyn Embedder) -> f64 {
-    Probe::new(left, embedder).like(&Probe::new(right, embedder)).best()
+    PreparedText::new(left, embedder).like(&PreparedText::new(right, embedder)).best()
 }
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
 
     fn repeats(left: &str, right: &str) -> bool {
         let table = TokenTable::built_in().unwrap();
-        Probe::new(left, &table).repeats(&Probe::new(right, &table)).is_some()
+        PreparedText::new(left, &table).repeats(&PreparedText::new(right, &table)).is_some()
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             "one two three ".repeat(20),
             "drained ".repeat(40)
         );
-        let probe = |text: &str| Probe::new(text, &table);
+        let probe = |text: &str| PreparedText::new(text, &table);
         assert!(probe("ECONNREFUSED").answered_by(&Plain::new(&long), 0.0).best() > QUERY);
         assert_eq!(probe("").answered_by(&Plain::new(&long), 0.0).best(), 0.0);
         assert_eq!(similarity("x y z", "", &table), 0.0);

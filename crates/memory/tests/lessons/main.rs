@@ -11,7 +11,7 @@ mod tending;
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_memory::embed::TokenTable;
 use ftl_memory::learn::Learned;
-use ftl_memory::{Kind, Lesson, Lessons, Now, schema};
+use ftl_memory::{Lesson, Lessons, Now, StoredKind, schema};
 use rusqlite::Connection;
 
 /// A memory of its own.
@@ -31,14 +31,14 @@ impl Memory {
         Lessons::new(&self.db, &self.table)
     }
 
-    fn learn(&self, kind: Kind, json: &str) -> Learned {
+    fn learn(&self, kind: StoredKind, json: &str) -> Learned {
         self.lessons().learn(kind, Json::parse(json).unwrap(), &now()).unwrap()
     }
 
     /// A failure by name, trigger and cost.
     fn failure(&self, name: &str, trigger: &str, cost: u64) {
         let json = format!(r#"{{"name":"{name}","trigger":"{trigger}","fix":"do better","cost":{cost}}}"#);
-        assert_eq!(self.learn(Kind::Failure, &json).outcome.word(), "added", "{trigger}");
+        assert_eq!(self.learn(StoredKind::Failure, &json).outcome.word(), "added", "{trigger}");
     }
 
     /// A pattern by name, trigger and saving.
@@ -46,10 +46,10 @@ impl Memory {
         let json = format!(
             r#"{{"name":"{name}","trigger":"{trigger}","insight":"as it was done","saved":{saved}}}"#
         );
-        assert_eq!(self.learn(Kind::Pattern, &json).outcome.word(), "added", "{trigger}");
+        assert_eq!(self.learn(StoredKind::Pattern, &json).outcome.word(), "added", "{trigger}");
     }
 
-    fn find(&self, kind: Kind, name: &str) -> Lesson {
+    fn find(&self, kind: StoredKind, name: &str) -> Lesson {
         self.lessons().find(kind, name).unwrap().unwrap_or_else(|| panic!("no {name}"))
     }
 

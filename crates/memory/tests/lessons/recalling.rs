@@ -1,9 +1,9 @@
 //! What is given back for a question, an objective and an error.
 
 use ftl_core::json::Json;
-use ftl_memory::find::By;
-use ftl_memory::recall::Asked;
-use ftl_memory::{Kind, Now, similar};
+use ftl_memory::error_match::By;
+use ftl_memory::recall::ContextRequest;
+use ftl_memory::{Now, StoredKind, similar};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use crate::{Memory, now};
@@ -76,7 +76,7 @@ fn feedback_and_age_change_the_order_but_not_the_score() {
         let json = format!(
             r#"{{"name":"{name}","trigger":"build fails on the {more} runner","cost":500,"created_at":"{date}"}}"#
         );
-        memory.learn(Kind::Failure, &json);
+        memory.learn(StoredKind::Failure, &json);
     };
     lesson("a", "linux", "2026-03-01T00:00:00");
     lesson("b", "macos", "2026-03-01T00:00:00");
@@ -87,7 +87,7 @@ fn feedback_and_age_change_the_order_but_not_the_score() {
     };
     let before = score("a");
     (0..3).for_each(|_| assert!(memory.lessons().feedback(None, "a", false).unwrap()));
-    (0..3).for_each(|_| assert!(memory.lessons().feedback(Some(Kind::Failure), "b", true).unwrap()));
+    (0..3).for_each(|_| assert!(memory.lessons().feedback(Some(StoredKind::Failure), "b", true).unwrap()));
     assert_eq!(memory.names("build fails on the runner")[0], "b");
     assert_eq!(score("a"), before);
     lesson("old", "windows", "2024-01-01T00:00:00");
@@ -101,14 +101,21 @@ fn feedback_and_age_change_the_order_but_not_the_score() {
 #[test]
 fn context_without_an_objective_gives_the_dearest() {
     let memory = filled();
-    let given = memory.lessons().context(&Asked { max_failures: 2, ..Asked::default() }, &now()).unwrap();
+    let given = memory
+        .lessons()
+        .context(&ContextRequest { max_failures: 2, ..ContextRequest::default() }, &now())
+        .unwrap();
     let names: Vec<&str> = given.entries().map(|entry| entry.lesson.name()).collect();
     assert_eq!(names, ["font", "cycle", "pool", "snapshot"]);
-    let all =
-        memory.lessons().context(&Asked { all: true, max_failures: 0, ..Asked::default() }, &now()).unwrap();
+    let all = memory
+        .lessons()
+        .context(&ContextRequest { all: true, max_failures: 0, ..ContextRequest::default() }, &now())
+        .unwrap();
     assert_eq!((all.failures.len(), all.patterns.len()), (4, 2));
-    let only =
-        memory.lessons().context(&Asked { kind: Some(Kind::Pattern), ..Asked::default() }, &now()).unwrap();
+    let only = memory
+        .lessons()
+        .context(&ContextRequest { kind: Some(StoredKind::Pattern), ..ContextRequest::default() }, &now())
+        .unwrap();
     assert_eq!((only.failures.len(), only.patterns.len()), (0, 2));
 }
 
@@ -116,7 +123,7 @@ fn context_without_an_objective_gives_the_dearest() {
 fn context_says_relevance_score_and_tier() {
     let memory = filled();
     let objective = Some("the worker gets ECONNREFUSED from redis".to_owned());
-    let asked = Asked { objective, tiers: true, ..Asked::default() };
+    let asked = ContextRequest { objective, tiers: true, ..ContextRequest::default() };
     let given = memory.lessons().context(&asked, &now()).unwrap();
     let first = &given.failures[0];
     assert_eq!(first.lesson.name(), "redis");
@@ -135,12 +142,12 @@ fn context_says_relevance_score_and_tier() {
 #[test]
 fn context_falls_back_to_one_but_never_injects_the_archive() {
     let memory = filled();
-    let asked = Asked { objective: Some("zebra giraffe".to_owned()), ..Asked::default() };
+    let asked = ContextRequest { objective: Some("zebra giraffe".to_owned()), ..ContextRequest::default() };
     let given = memory.lessons().context(&asked, &now()).unwrap();
     let names: Vec<&str> = given.entries().map(|entry| entry.lesson.name()).collect();
     assert_eq!(names, ["font", "pool"]);
     assert!(given.failures[0].relevance.is_some_and(|relevance| relevance < 0.25));
-    let injected = memory.lessons().context(&Asked { inject: true, ..asked }, &now()).unwrap();
+    let injected = memory.lessons().context(&ContextRequest { inject: true, ..asked }, &now()).unwrap();
     assert_eq!(injected.entries().count(), 0);
 }
 
@@ -149,7 +156,7 @@ fn context_by_tags_keeps_what_shares_one() {
     let memory = filled();
     let tagged = |name: &str, trigger: &str, tags: &str| {
         memory.learn(
-            Kind::Failure,
+            StoredKind::Failure,
             &format!(r#"{{"name":"{name}","trigger":"{trigger}","cost":500,"tags":[{tags}]}}"#),
         );
     };
@@ -158,7 +165,8 @@ fn context_by_tags_keeps_what_shares_one() {
     tagged("t3", "the words fast and api in a fix", r#""other""#);
     let names = |objective: Option<&str>, tags: &[&str]| -> Vec<String> {
         let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        let asked = Asked { objective: objective.map(str::to_owned), tags, ..Asked::default() };
+        let asked =
+            ContextRequest { objective: objective.map(str::to_owned), tags, ..ContextRequest::default() };
         let given = memory.lessons().context(&asked, &now()).unwrap();
         given.entries().map(|entry| entry.lesson.name().to_owned()).collect()
     };
@@ -174,31 +182,37 @@ fn context_by_tags_keeps_what_shares_one() {
 #[test]
 fn giving_out_is_counted_and_shows_the_old_count() {
     let memory = filled();
-    let asked =
-        Asked { objective: Some("ECONNREFUSED".to_owned()), kind: Some(Kind::Failure), ..Asked::default() };
+    let asked = ContextRequest {
+        objective: Some("ECONNREFUSED".to_owned()),
+        kind: Some(StoredKind::Failure),
+        ..ContextRequest::default()
+    };
     let given = memory.lessons().context(&asked, &now()).unwrap();
     memory.lessons().accessed(&given, &now()).unwrap();
     assert_eq!(given.failures[0].lesson.count("access_count"), 0);
-    let lesson = memory.find(Kind::Failure, "redis");
+    let lesson = memory.find(StoredKind::Failure, "redis");
     assert_eq!(lesson.count("access_count"), 1);
     assert_eq!(lesson.body().get("last_accessed").unwrap().as_str(), Some(now().local.as_str()));
-    assert_eq!(memory.find(Kind::Failure, "font").count("access_count"), 0);
+    assert_eq!(memory.find(StoredKind::Failure, "font").count("access_count"), 0);
 }
 
 #[test]
 fn a_hit_brings_its_relatives_within_the_limit() {
     let memory = filled();
-    assert_eq!(memory.lessons().relate(Kind::Failure, "redis", "font", "causes").unwrap().word(), "added");
-    let asked = Asked {
+    assert_eq!(
+        memory.lessons().relate(StoredKind::Failure, "redis", "font", "causes").unwrap().word(),
+        "added"
+    );
+    let asked = ContextRequest {
         objective: Some("ECONNREFUSED".to_owned()),
-        kind: Some(Kind::Failure),
+        kind: Some(StoredKind::Failure),
         expand: true,
-        ..Asked::default()
+        ..ContextRequest::default()
     };
     let given = memory.lessons().context(&asked, &now()).unwrap();
     let json = given.to_json(false).to_string();
     assert!(json.contains(r#""_expanded":true,"_expanded_from":"redis""#), "{json}");
-    let less = memory.lessons().context(&Asked { max_failures: 1, ..asked }, &now()).unwrap();
+    let less = memory.lessons().context(&ContextRequest { max_failures: 1, ..asked }, &now()).unwrap();
     assert_eq!(less.failures.len(), 1);
 }
 
@@ -208,7 +222,7 @@ fn errors_find_lessons_by_text_then_expression_then_meaning() {
     let with = |name: &str, trigger: &str, regex: &str| {
         let json =
             format!(r#"{{"name":"{name}","trigger":"{trigger}","match":"{regex}","fix":"f","cost":500}}"#);
-        memory.learn(Kind::Failure, &json);
+        memory.learn(StoredKind::Failure, &json);
     };
     with("port", "server did not start", r"bind failed on port \\d+");
     with("digits", "a strange code", r"^Z\\d{3}$");
@@ -247,7 +261,7 @@ fn a_common_word_does_not_hide_a_rare_one() {
             r#"{{"name":"n{at}","trigger":"worker stopped in shard{at} of region{}","cost":500}}"#,
             at % 7
         );
-        memory.learn(Kind::Failure, &json);
+        memory.learn(StoredKind::Failure, &json);
     }
     assert_eq!(memory.names("worker stopped in shard1234")[0], "n1234");
     // Words that stand in every lesson still find lessons, alone and together.
@@ -265,7 +279,7 @@ fn dates_of_every_sort_are_lived_with() {
         let json = format!(
             r#"{{"name":"d{at}","trigger":"dated trouble number{at}","cost":500,"created_at":"{date}"}}"#
         );
-        memory.learn(Kind::Failure, &json);
+        memory.learn(StoredKind::Failure, &json);
     }
     assert_eq!(memory.names("dated trouble").len(), 5);
     let odd = Now { local: "garbage".to_owned(), ms: -5 };
@@ -289,7 +303,7 @@ proptest! {
         let memory = filled();
         let trigger = format!("{word} happened with {code}");
         let json = format!(r#"{{"name":"mine","trigger":"{trigger}","cost":500}}"#);
-        memory.learn(Kind::Failure, &json);
+        memory.learn(StoredKind::Failure, &json);
         assert_eq!(memory.names(&trigger)[0], "mine");
         assert_eq!(memory.names(&code)[0], "mine");
     }

@@ -1,8 +1,8 @@
 //! Edges between lessons and the walks over them.
 
-use ftl_memory::relate::{Edge, MAX_HOPS};
-use ftl_memory::tend::Keep;
-use ftl_memory::{Kind, Lessons};
+use ftl_memory::maintenance::Keep;
+use ftl_memory::relate::{LessonRelation, MAX_HOPS};
+use ftl_memory::{Lessons, StoredKind};
 
 use crate::{Memory, now};
 
@@ -24,7 +24,7 @@ fn filled() -> Memory {
 }
 
 fn rows(lessons: Lessons<'_>, name: &str, hops: usize) -> String {
-    let found = lessons.related(Kind::Failure, name, hops).unwrap().unwrap();
+    let found = lessons.related(StoredKind::Failure, name, hops).unwrap().unwrap();
     let row = |row: &ftl_memory::relate::Relative| {
         format!("{} {} {:.3} {} {}", row.lesson.name(), row.hops, row.weight, row.via, row.from)
     };
@@ -35,18 +35,22 @@ fn rows(lessons: Lessons<'_>, name: &str, hops: usize) -> String {
 fn edges_stand_on_both_ends() {
     let memory = filled();
     let lessons = memory.lessons();
-    for edge in Edge::ALL {
-        assert_eq!(lessons.relate(Kind::Failure, "a", "b", edge.word()).unwrap().word(), "added", "{edge:?}");
+    for edge in LessonRelation::ALL {
         assert_eq!(
-            lessons.relate(Kind::Failure, "a", "b", edge.word()).unwrap().word(),
+            lessons.relate(StoredKind::Failure, "a", "b", edge.word()).unwrap().word(),
+            "added",
+            "{edge:?}"
+        );
+        assert_eq!(
+            lessons.relate(StoredKind::Failure, "a", "b", edge.word()).unwrap().word(),
             "exists",
             "{edge:?}"
         );
-        assert_eq!(memory.find(Kind::Failure, "a").texts_below("related_typed", edge.word()), ["b"]);
-        assert_eq!(memory.find(Kind::Failure, "b").texts_below("related_typed", edge.inverse()), ["a"]);
+        assert_eq!(memory.find(StoredKind::Failure, "a").texts_below("related_typed", edge.word()), ["b"]);
+        assert_eq!(memory.find(StoredKind::Failure, "b").texts_below("related_typed", edge.inverse()), ["a"]);
     }
-    assert_eq!(memory.find(Kind::Failure, "a").texts("related"), ["b"]);
-    assert_eq!(memory.find(Kind::Failure, "b").texts("related"), ["a"]);
+    assert_eq!(memory.find(StoredKind::Failure, "a").texts("related"), ["b"]);
+    assert_eq!(memory.find(StoredKind::Failure, "b").texts("related"), ["a"]);
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn what_cannot_be_related_is_told() {
         let (words, wanted) = line.split_once('|').unwrap();
         let words: Vec<&str> = words.split_whitespace().collect();
         assert_eq!(
-            lessons.relate(Kind::Failure, words[0], words[1], words[2]).unwrap().word(),
+            lessons.relate(StoredKind::Failure, words[0], words[1], words[2]).unwrap().word(),
             wanted.trim()
         );
     }
@@ -74,7 +78,7 @@ fn what_cannot_be_related_is_told() {
     assert_eq!(cross("a", "x", "solves"), "not_found:pattern:x");
     assert_eq!(cross("x", "y", "solves"), "not_found:failure:x,pattern:y");
     assert_eq!(cross("a", "p", "variant"), "invalid_type:variant");
-    assert!(lessons.related(Kind::Failure, "x", 2).unwrap().is_none());
+    assert!(lessons.related(StoredKind::Failure, "x", 2).unwrap().is_none());
     assert!(lessons.solutions("x").unwrap().is_none());
 }
 
@@ -85,7 +89,7 @@ fn weights_multiply_and_inverses_weigh_the_same() {
     for (from, to, edge) in
         [("a", "b", "co_occurs"), ("b", "c", "co_occurs"), ("c", "d", "co_occurs"), ("d", "e", "co_occurs")]
     {
-        lessons.relate(Kind::Failure, from, to, edge).unwrap();
+        lessons.relate(StoredKind::Failure, from, to, edge).unwrap();
     }
     assert_eq!(rows(lessons, "a", 1), "b 1 0.800 co_occurs a");
     assert_eq!(rows(lessons, "a", 9), "b 1 0.800 co_occurs a; c 2 0.640 co_occurs b; d 3 0.512 co_occurs c");
@@ -96,7 +100,7 @@ fn weights_multiply_and_inverses_weigh_the_same() {
     for (from, to, edge) in
         [("a", "b", "solves"), ("b", "c", "causes"), ("d", "a", "prerequisite"), ("a", "e", "variant")]
     {
-        lessons.relate(Kind::Failure, from, to, edge).unwrap();
+        lessons.relate(StoredKind::Failure, from, to, edge).unwrap();
     }
     assert_eq!(
         rows(lessons, "a", 2),
@@ -113,10 +117,10 @@ fn a_walk_names_each_lesson_once_and_never_itself() {
     for (from, to, edge) in
         [("a", "c", "variant"), ("a", "b", "solves"), ("b", "c", "solves"), ("c", "a", "solves")]
     {
-        lessons.relate(Kind::Failure, from, to, edge).unwrap();
+        lessons.relate(StoredKind::Failure, from, to, edge).unwrap();
     }
     assert_eq!(rows(lessons, "a", MAX_HOPS * 9).matches("a ").count(), 0);
-    let found = lessons.related(Kind::Failure, "a", 4).unwrap().unwrap();
+    let found = lessons.related(StoredKind::Failure, "a", 4).unwrap().unwrap();
     let mut names: Vec<&str> = found.iter().map(|row| row.lesson.name()).collect();
     names.sort_unstable();
     assert_eq!(names, ["b", "c"]);
@@ -130,15 +134,16 @@ fn a_failure_and_a_pattern_are_related_across() {
     let lessons = memory.lessons();
     assert_eq!(lessons.relate_cross("a", "p", "solves").unwrap().word(), "added");
     assert_eq!(lessons.relate_cross("a", "p", "solves").unwrap().word(), "exists");
-    assert_eq!(memory.find(Kind::Failure, "a").texts_below("cross_relationships", "solves"), ["p"]);
-    assert_eq!(memory.find(Kind::Pattern, "p").texts_below("cross_relationships", "solved_by"), ["a"]);
+    assert_eq!(memory.find(StoredKind::Failure, "a").texts_below("cross_relationships", "solves"), ["p"]);
+    assert_eq!(memory.find(StoredKind::Pattern, "p").texts_below("cross_relationships", "solved_by"), ["a"]);
     // What the observer's brief asks for with the plain command is routed, whatever the kind says.
-    for (kind, from, to) in [(Kind::Failure, "c", "q"), (Kind::Pattern, "e", "q"), (Kind::Pattern, "q", "d")]
+    for (kind, from, to) in
+        [(StoredKind::Failure, "c", "q"), (StoredKind::Pattern, "e", "q"), (StoredKind::Pattern, "q", "d")]
     {
         assert_eq!(lessons.relate(kind, from, to, "co_occurs").unwrap().word(), "added", "{from} {to}");
     }
-    assert_eq!(lessons.relate(Kind::Failure, "c", "q", "co_occurs").unwrap().word(), "exists");
-    assert_eq!(lessons.relate(Kind::Failure, "f", "q", "causes").unwrap().word(), "added");
+    assert_eq!(lessons.relate(StoredKind::Failure, "c", "q", "co_occurs").unwrap().word(), "exists");
+    assert_eq!(lessons.relate(StoredKind::Failure, "f", "q", "causes").unwrap().word(), "added");
     let solutions = |name: &str| -> Vec<String> {
         let found = lessons.solutions(name).unwrap().unwrap();
         found.iter().map(|lesson| lesson.name().to_owned()).collect()
@@ -148,7 +153,7 @@ fn a_failure_and_a_pattern_are_related_across() {
         (vec!["p".into()], vec!["q".into()], vec!["q".into()])
     );
     assert_eq!((solutions("b"), solutions("f")), (vec![], vec![]));
-    assert!(memory.find(Kind::Failure, "c").texts("related").is_empty());
+    assert!(memory.find(StoredKind::Failure, "c").texts("related").is_empty());
 }
 
 #[test]
@@ -157,8 +162,8 @@ fn pruning_leaves_no_name_behind() {
     let lessons = memory.lessons();
     memory.pattern("worthless", "a pattern that saved nothing at all", 0);
     memory.failure("cheap", "a failure that cost nothing to speak of", 0);
-    lessons.relate(Kind::Failure, "a", "cheap", "causes").unwrap();
-    lessons.relate(Kind::Failure, "a", "b", "co_occurs").unwrap();
+    lessons.relate(StoredKind::Failure, "a", "cheap", "causes").unwrap();
+    lessons.relate(StoredKind::Failure, "a", "b", "co_occurs").unwrap();
     lessons.relate_cross("a", "worthless", "solves").unwrap();
     lessons.relate_cross("a", "p", "solves").unwrap();
     lessons.relate_cross("cheap", "p", "solves").unwrap();
@@ -167,7 +172,7 @@ fn pruning_leaves_no_name_behind() {
     assert_eq!((counts.remaining_failures, counts.remaining_patterns), (6, 2));
     let all = lessons.export(true).unwrap().to_string();
     assert!(!all.contains("cheap") && !all.contains("worthless"), "{all}");
-    assert_eq!(memory.find(Kind::Failure, "a").texts("related"), ["b"]);
+    assert_eq!(memory.find(StoredKind::Failure, "a").texts("related"), ["b"]);
     assert_eq!(lessons.solutions("a").unwrap().unwrap().len(), 1);
     assert!(memory.names("a failure that cost nothing to speak of").is_empty());
 }

@@ -1,8 +1,8 @@
 //! Feedback, pruning, statistics.
 
 use ftl_core::json::Json;
-use ftl_memory::Kind;
-use ftl_memory::tend::{Helped, Keep};
+use ftl_memory::StoredKind;
+use ftl_memory::maintenance::{Helped, Keep};
 
 use crate::{Memory, now};
 
@@ -13,10 +13,10 @@ fn feedback_counts_on_the_named_lesson() {
     memory.pattern("same", "render the login page on the server", 500);
     let lessons = memory.lessons();
     assert!(lessons.feedback(None, "same", true).unwrap());
-    assert!(lessons.feedback(Some(Kind::Pattern), "same", false).unwrap());
+    assert!(lessons.feedback(Some(StoredKind::Pattern), "same", false).unwrap());
     assert!(!lessons.feedback(None, "nobody", true).unwrap());
-    assert_eq!(memory.find(Kind::Failure, "same").count("times_helped"), 1);
-    assert_eq!(memory.find(Kind::Pattern, "same").count("times_failed"), 1);
+    assert_eq!(memory.find(StoredKind::Failure, "same").count("times_helped"), 1);
+    assert_eq!(memory.find(StoredKind::Pattern, "same").count("times_failed"), 1);
 }
 
 #[test]
@@ -27,18 +27,18 @@ fn what_was_injected_and_used_has_helped() {
     memory.pattern("p", "one place for all colours", 500);
     let named = |kind, name: &str| (kind, name.to_owned());
     let injected = [
-        named(Kind::Failure, "a"),
-        named(Kind::Failure, "b"),
-        named(Kind::Pattern, "p"),
-        named(Kind::Failure, "a"),
-        named(Kind::Failure, "gone"),
+        named(StoredKind::Failure, "a"),
+        named(StoredKind::Failure, "b"),
+        named(StoredKind::Pattern, "p"),
+        named(StoredKind::Failure, "a"),
+        named(StoredKind::Failure, "gone"),
     ];
-    let used = [named(Kind::Failure, "a"), named(Kind::Pattern, "b")];
+    let used = [named(StoredKind::Failure, "a"), named(StoredKind::Pattern, "b")];
     let counts = memory.lessons().feedback_of(&injected, &used).unwrap();
     assert_eq!(counts, Helped { helped: 1, not_helped: 2 });
     assert_eq!(counts.to_json().to_string(), r#"{"helped":1,"not_helped":2}"#);
-    assert_eq!(memory.find(Kind::Failure, "a").count("times_helped"), 1);
-    assert_eq!(memory.find(Kind::Failure, "b").count("times_failed"), 1);
+    assert_eq!(memory.find(StoredKind::Failure, "a").count("times_helped"), 1);
+    assert_eq!(memory.find(StoredKind::Failure, "b").count("times_failed"), 1);
 }
 
 #[test]
@@ -55,8 +55,10 @@ fn pruning_keeps_the_most_important() {
     let wanted = r#"{"pruned_failures":7,"pruned_patterns":0,"remaining_failures":3,"remaining_patterns":0}"#;
     assert_eq!(counts.to_json().to_string(), wanted);
     // log2(101)·1.5 is more than log2(801).
-    let left: Vec<bool> =
-        words.iter().map(|word| memory.lessons().find(Kind::Failure, word).unwrap().is_some()).collect();
+    let left: Vec<bool> = words
+        .iter()
+        .map(|word| memory.lessons().find(StoredKind::Failure, word).unwrap().is_some())
+        .collect();
     assert_eq!(left, [true, false, false, false, false, false, false, false, true, true]);
     assert_eq!(memory.names("the desert is broken").iter().filter(|name| *name == "desert").count(), 0);
     memory.failure("desert", "the desert is broken", 100);
@@ -69,7 +71,7 @@ fn pruning_keeps_the_most_important() {
 #[test]
 fn statistics_have_the_fields_of_the_specification() {
     let memory = Memory::new();
-    let lesson = |json: &str| drop(memory.learn(Kind::Failure, json));
+    let lesson = |json: &str| drop(memory.learn(StoredKind::Failure, json));
     lesson(
         r#"{"name":"a","trigger":"the cache is stale","cost":1023,"created_at":"2026-03-01T00:00:00","access_count":5}"#,
     );
@@ -79,7 +81,7 @@ fn statistics_have_the_fields_of_the_specification() {
     lesson(
         r#"{"name":"c","trigger":"numbers are rounded","cost":0,"created_at":"some day","times_helped":1}"#,
     );
-    memory.lessons().relate(Kind::Failure, "a", "b", "variant").unwrap();
+    memory.lessons().relate(StoredKind::Failure, "a", "b", "variant").unwrap();
     let stats = memory.lessons().stats(&now()).unwrap();
     let failures = stats.as_object().unwrap().get("failures").unwrap().to_string();
     let wanted = concat!(

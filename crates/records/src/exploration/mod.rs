@@ -26,7 +26,7 @@ pub const QUORUM: usize = 3;
 
 /// What an explorer looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
+pub enum ExplorerMode {
     /// Folders, entry points, tests and configuration.
     Structure,
     /// How things are done.
@@ -37,23 +37,24 @@ pub enum Mode {
     Delta,
 }
 
-impl Mode {
+impl ExplorerMode {
     /// All of them, in the order of the sections.
-    pub const ALL: [Mode; 4] = [Mode::Structure, Mode::Pattern, Mode::Memory, Mode::Delta];
+    pub const ALL: [ExplorerMode; 4] =
+        [ExplorerMode::Structure, ExplorerMode::Pattern, ExplorerMode::Memory, ExplorerMode::Delta];
 
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Mode::Structure => "structure",
-            Mode::Pattern => "pattern",
-            Mode::Memory => "memory",
-            Mode::Delta => "delta",
+            ExplorerMode::Structure => "structure",
+            ExplorerMode::Pattern => "pattern",
+            ExplorerMode::Memory => "memory",
+            ExplorerMode::Delta => "delta",
         }
     }
 
     /// Reads the word for it.
-    pub fn parse(text: &str) -> Option<Mode> {
-        Mode::ALL.into_iter().find(|mode| mode.word().eq_ignore_ascii_case(text.trim()))
+    pub fn parse(text: &str) -> Option<ExplorerMode> {
+        ExplorerMode::ALL.into_iter().find(|mode| mode.word().eq_ignore_ascii_case(text.trim()))
     }
 
     /// The file in `.ftl/cache` that its explorer writes.
@@ -66,12 +67,12 @@ impl Mode {
         let empty = || Json::Array(Vec::new());
         let mut json = Json::object([("status", Json::from("missing"))]);
         match self {
-            Mode::Structure => {}
-            Mode::Pattern => {
+            ExplorerMode::Structure => {}
+            ExplorerMode::Pattern => {
                 json.put("framework", "none");
                 json.put("idioms", Json::object([("required", empty()), ("forbidden", empty())]));
             }
-            Mode::Memory => {
+            ExplorerMode::Memory => {
                 json.put("failures", empty());
                 json.put("patterns", empty());
                 json.put(
@@ -80,7 +81,7 @@ impl Mode {
                 );
                 json.put("similar_campaigns", empty());
             }
-            Mode::Delta => json.put("candidates", empty()),
+            ExplorerMode::Delta => json.put("candidates", empty()),
         }
         json
     }
@@ -88,7 +89,7 @@ impl Mode {
 
 /// How well an explorer did; better ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum ExplorerStatus {
     /// It reports something we do not know, and counts as an error.
     Other,
     /// It reports an error.
@@ -99,41 +100,41 @@ pub enum Standing {
     Ok,
 }
 
-impl Standing {
-    fn read(text: &str) -> Standing {
+impl ExplorerStatus {
+    fn read(text: &str) -> ExplorerStatus {
         match text.trim().to_ascii_lowercase().as_str() {
-            "ok" => Standing::Ok,
-            "partial" => Standing::Partial,
-            "error" => Standing::Error,
-            _ => Standing::Other,
+            "ok" => ExplorerStatus::Ok,
+            "partial" => ExplorerStatus::Partial,
+            "error" => ExplorerStatus::Error,
+            _ => ExplorerStatus::Other,
         }
     }
 
     /// Whether there is something to work with.
     pub fn is_usable(self) -> bool {
         match self {
-            Standing::Ok | Standing::Partial => true,
-            Standing::Error | Standing::Other => false,
+            ExplorerStatus::Ok | ExplorerStatus::Partial => true,
+            ExplorerStatus::Error | ExplorerStatus::Other => false,
         }
     }
 
     /// The word for it, as it is stored.
     pub const fn word(self) -> &'static str {
         match self {
-            Standing::Ok => "ok",
-            Standing::Partial => "partial",
-            Standing::Error | Standing::Other => "error",
+            ExplorerStatus::Ok => "ok",
+            ExplorerStatus::Partial => "partial",
+            ExplorerStatus::Error | ExplorerStatus::Other => "error",
         }
     }
 }
 
 /// One explorer's answer, in shape.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ExplorerAnswer {
     /// What it looked for.
-    pub mode: Mode,
+    pub mode: ExplorerMode,
     /// How well it did.
-    pub standing: Standing,
+    pub standing: ExplorerStatus,
     /// The whole answer, with fields that nothing here knows.
     pub json: Json,
 }
@@ -150,7 +151,7 @@ pub struct Meta<'a> {
 }
 
 /// Reads one answer out of a text. `expected` is the mode of the file it stands in, for answers that do not say.
-pub fn read_answer(text: &str, expected: Option<Mode>) -> Result<Answer, String> {
+pub fn read_answer(text: &str, expected: Option<ExplorerMode>) -> Result<ExplorerAnswer, String> {
     if text.len() > MAX_ANSWER_BYTES {
         return Err(format!("an answer of {} bytes; the limit is {MAX_ANSWER_BYTES}", text.len()));
     }
@@ -159,16 +160,18 @@ pub fn read_answer(text: &str, expected: Option<Mode>) -> Result<Answer, String>
 }
 
 /// Takes an object as an answer: it must have one of the four modes and a status.
-pub fn answer(mut json: Json, expected: Option<Mode>) -> Result<Answer, String> {
+pub fn answer(mut json: Json, expected: Option<ExplorerMode>) -> Result<ExplorerAnswer, String> {
     let named = match json.get("mode") {
         None | Some(Json::Null) => None,
-        Some(Json::String(word)) => Some(Mode::parse(word).ok_or_else(|| format!("unknown mode {word:?}"))?),
+        Some(Json::String(word)) => {
+            Some(ExplorerMode::parse(word).ok_or_else(|| format!("unknown mode {word:?}"))?)
+        }
         Some(other) => return Err(format!("mode is {}, not a string", other.kind())),
     };
     let mode = named.or(expected).ok_or("an answer without a mode")?;
     let status =
         json.get("status").and_then(Json::as_str).ok_or_else(|| format!("{}: no status", mode.word()))?;
-    let standing = Standing::read(status);
+    let standing = ExplorerStatus::read(status);
     let status = status.to_owned();
     json.put("mode", mode.word());
     json.put("status", standing.word());
@@ -177,11 +180,11 @@ pub fn answer(mut json: Json, expected: Option<Mode>) -> Result<Answer, String> 
         let said = json.get("error").or(json.get("_error")).and_then(Json::as_str).map(str::to_owned);
         json.put("_error", said.unwrap_or_else(|| format!("status {status}")));
     }
-    Ok(Answer { mode, standing, json })
+    Ok(ExplorerAnswer { mode, standing, json })
 }
 
 /// All answers of a stream, one a line or spread over many lines; beside them what was no answer.
-pub fn read_stream(text: &str) -> (Vec<Answer>, Vec<String>) {
+pub fn read_stream(text: &str) -> (Vec<ExplorerAnswer>, Vec<String>) {
     let mut answers = Vec::new();
     let mut ignored = Vec::new();
     if text.len() > MAX_STREAM_BYTES {
@@ -217,10 +220,10 @@ fn pieces(text: &str) -> Vec<Json> {
 
 /// The answers in a cache folder, by their file names; beside them what could not be read. A file that is not there
 /// is no complaint.
-pub fn read_files(cache: &Path) -> (Vec<Answer>, Vec<String>) {
+pub fn read_files(cache: &Path) -> (Vec<ExplorerAnswer>, Vec<String>) {
     let mut answers = Vec::new();
     let mut ignored = Vec::new();
-    for mode in Mode::ALL {
+    for mode in ExplorerMode::ALL {
         let path = cache.join(mode.file_name());
         let Some(text) = read(&path) else { continue };
         match text.and_then(|text| read_answer(&text, Some(mode))) {
@@ -236,7 +239,7 @@ fn read(path: &Path) -> Option<Result<String, String>> {
     let mut bytes = Vec::new();
     let limit = MAX_ANSWER_BYTES as u64 + 1;
     let done =
-        folder::open(path, folder::Use::Read).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+        folder::open(path, folder::OpenMode::Read).and_then(|file| file.take(limit).read_to_end(&mut bytes));
     Some(match (is_file, done) {
         (false, _) => Err("not a file".to_owned()),
         (true, Err(error)) => Err(error.to_string()),
@@ -245,7 +248,7 @@ fn read(path: &Path) -> Option<Result<String, String>> {
 }
 
 /// Merges answers into one exploration: of two for one mode the better one stands, of two equal ones the first.
-pub fn aggregate(answers: &[Answer], meta: Meta<'_>) -> Json {
+pub fn aggregate(answers: &[ExplorerAnswer], meta: Meta<'_>) -> Json {
     let mut json = Json::object([(
         "_meta",
         Json::object([
@@ -255,8 +258,8 @@ pub fn aggregate(answers: &[Answer], meta: Meta<'_>) -> Json {
             ("objective", Json::from(meta.objective)),
         ]),
     )]);
-    for mode in Mode::ALL {
-        let mut best: Option<&Answer> = None;
+    for mode in ExplorerMode::ALL {
+        let mut best: Option<&ExplorerAnswer> = None;
         for answer in answers.iter().filter(|answer| answer.mode == mode) {
             if best.is_none_or(|best| answer.standing > best.standing) {
                 best = Some(answer);
@@ -281,7 +284,7 @@ pub fn short_head(root: &Path) -> String {
 }
 
 /// One section of an exploration, or the placeholder for a missing one.
-pub fn section(exploration: Option<&Json>, mode: Mode) -> Json {
+pub fn section(exploration: Option<&Json>, mode: ExplorerMode) -> Json {
     let found = exploration.and_then(|json| json.get(mode.word())).filter(|section| section.is_object());
     found.cloned().unwrap_or_else(|| mode.missing())
 }
@@ -301,7 +304,7 @@ pub fn candidate_paths(exploration: &Json) -> Vec<String> {
 
 /// Which rule said that there is enough to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum QuorumRule {
     /// All four explorers answered.
     All,
     /// Structure and delta have something to work with.
@@ -310,13 +313,13 @@ pub enum Rule {
     Count,
 }
 
-impl Rule {
+impl QuorumRule {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Rule::All => "all",
-            Rule::CriticalPair => "structure+delta",
-            Rule::Count => "count",
+            QuorumRule::All => "all",
+            QuorumRule::CriticalPair => "structure+delta",
+            QuorumRule::Count => "count",
         }
     }
 }
@@ -325,20 +328,20 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quorum {
     /// The modes that answered.
-    pub completed: Vec<Mode>,
+    pub completed: Vec<ExplorerMode>,
     /// The modes that did not.
-    pub missing: Vec<Mode>,
+    pub missing: Vec<ExplorerMode>,
     /// Which rule fired; none when there is not enough.
-    pub rule: Option<Rule>,
+    pub rule: Option<QuorumRule>,
 }
 
 impl Quorum {
     /// The status word of `wait-explorers`. While there is time, `None` means: wait on.
     pub fn status(&self, time_is_over: bool) -> Option<&'static str> {
         match (self.rule, time_is_over) {
-            (Some(Rule::All), _) => Some("all_complete"),
-            (Some(Rule::CriticalPair | Rule::Count), false) => Some("quorum_met"),
-            (Some(Rule::CriticalPair | Rule::Count), true) => Some("timeout"),
+            (Some(QuorumRule::All), _) => Some("all_complete"),
+            (Some(QuorumRule::CriticalPair | QuorumRule::Count), false) => Some("quorum_met"),
+            (Some(QuorumRule::CriticalPair | QuorumRule::Count), true) => Some("timeout"),
             (None, true) => Some("quorum_failure"),
             (None, false) => None,
         }
@@ -347,18 +350,19 @@ impl Quorum {
 
 /// Judges answers: all four, or the critical pair, or the count. Errors count as answered, but not as something to
 /// work with; four errors are not enough.
-pub fn judge(answers: &[(Mode, Standing)], required: usize) -> Quorum {
-    let answered = |mode: Mode| answers.iter().any(|(one, _)| *one == mode);
-    let usable = |mode: Mode| answers.iter().any(|(one, standing)| *one == mode && standing.is_usable());
-    let (completed, missing): (Vec<Mode>, Vec<Mode>) =
-        Mode::ALL.into_iter().partition(|mode| answered(*mode));
-    let count = Mode::ALL.into_iter().filter(|mode| usable(*mode)).count();
+pub fn judge(answers: &[(ExplorerMode, ExplorerStatus)], required: usize) -> Quorum {
+    let answered = |mode: ExplorerMode| answers.iter().any(|(one, _)| *one == mode);
+    let usable =
+        |mode: ExplorerMode| answers.iter().any(|(one, standing)| *one == mode && standing.is_usable());
+    let (completed, missing): (Vec<ExplorerMode>, Vec<ExplorerMode>) =
+        ExplorerMode::ALL.into_iter().partition(|mode| answered(*mode));
+    let count = ExplorerMode::ALL.into_iter().filter(|mode| usable(*mode)).count();
     let rule = if missing.is_empty() && count > 0 {
-        Some(Rule::All)
-    } else if usable(Mode::Structure) && usable(Mode::Delta) {
-        Some(Rule::CriticalPair)
+        Some(QuorumRule::All)
+    } else if usable(ExplorerMode::Structure) && usable(ExplorerMode::Delta) {
+        Some(QuorumRule::CriticalPair)
     } else if count > 0 && count >= required {
-        Some(Rule::Count)
+        Some(QuorumRule::Count)
     } else {
         None
     };

@@ -2,18 +2,18 @@
 //!
 //! Only what is clearly meant is changed; everything else stays as it was said.
 
-use super::Mode;
+use super::ExplorerMode;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// The confidence of an answer that names a framework and no number.
 const DEFAULT_CONFIDENCE: f64 = 0.5;
 
-pub(super) fn mend(mode: Mode, json: &mut Json) {
+pub(super) fn mend(mode: ExplorerMode, json: &mut Json) {
     match mode {
-        Mode::Structure => structure(json),
-        Mode::Pattern => pattern(json),
-        Mode::Memory => memory(json),
-        Mode::Delta => delta(json),
+        ExplorerMode::Structure => structure(json),
+        ExplorerMode::Pattern => pattern(json),
+        ExplorerMode::Memory => memory(json),
+        ExplorerMode::Delta => delta(json),
     }
 }
 

@@ -11,8 +11,8 @@ const META: Meta<'static> =
 fn streams_of_lines_and_of_pretty_objects() {
     let text = "noise\n{\"mode\": \"structure\", \"status\": \"ok\", \"directories\": {\"src\": true}}\n{\n  \"mode\": \"delta\",\n  \"status\": \"partial\",\n  \"candidates\": [{\"path\": \"a{.py\", \"relevance\": \"high\"}]\n}\n```json\n{\"mode\": \"pattern\", \"status\": \"ok\", \"framework\": \"none\", \"confidence\": 0.2}\n```\n{\"mode\": \"odd\", \"status\": \"ok\"}\n{\"mode\": \"memory\"}\n{\"x\": 1}\n{broken\n";
     let (answers, ignored) = read_stream(text);
-    let modes: Vec<Mode> = answers.iter().map(|answer| answer.mode).collect();
-    assert_eq!(modes, [Mode::Structure, Mode::Delta, Mode::Pattern]);
+    let modes: Vec<ExplorerMode> = answers.iter().map(|answer| answer.mode).collect();
+    assert_eq!(modes, [ExplorerMode::Structure, ExplorerMode::Delta, ExplorerMode::Pattern]);
     assert_eq!(ignored, ["unknown mode \"odd\"", "memory: no status", "an answer without a mode"]);
     let whole = aggregate(&answers, META);
     let keys: Vec<&str> = whole.fields().map(|(key, _)| key.as_str()).collect();
@@ -29,7 +29,11 @@ fn an_answer_that_is_cut_off_takes_no_other_with_it() {
     for cut in ["{\"mode\": \"pattern\", \"status\":", "{\"mode\": \"patt", "{", "{\"a\": [{\"b\": 1},"] {
         let text = format!("{cut}\n{{\"mode\": \"delta\", \"status\": \"ok\"}}\n");
         let (answers, _) = read_stream(&text);
-        assert_eq!(answers.iter().map(|answer| answer.mode).collect::<Vec<_>>(), [Mode::Delta], "{cut}");
+        assert_eq!(
+            answers.iter().map(|answer| answer.mode).collect::<Vec<_>>(),
+            [ExplorerMode::Delta],
+            "{cut}"
+        );
     }
 }
 
@@ -96,7 +100,7 @@ fn answers_are_brought_into_shape() {
         let [mode, said, expected] = line.split(" | ").collect::<Vec<_>>().try_into().unwrap();
         let mut json = Json::parse(said).unwrap();
         json.put("status", "ok");
-        let found = answer(json, Mode::parse(mode)).unwrap().json;
+        let found = answer(json, ExplorerMode::parse(mode)).unwrap().json;
         let kept = found.into_fields().into_iter().filter(|(key, _)| key != "mode" && key != "status");
         assert_eq!(Json::Object(kept.collect()).line(), expected, "{said}");
     }
@@ -105,13 +109,13 @@ fn answers_are_brought_into_shape() {
 #[test]
 fn files_count_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
-    let put = |mode: Mode, text: &str| fs::write(folder.path().join(mode.file_name()), text).unwrap();
-    put(Mode::Structure, "```json\n{\"status\": \"ok\", \"directories\": {}}\n```");
-    put(Mode::Delta, "no json here");
-    put(Mode::Memory, &format!("{}{{\"status\": \"ok\"}}", " ".repeat(MAX_ANSWER_BYTES)));
-    fs::create_dir(folder.path().join(Mode::Pattern.file_name())).unwrap();
+    let put = |mode: ExplorerMode, text: &str| fs::write(folder.path().join(mode.file_name()), text).unwrap();
+    put(ExplorerMode::Structure, "```json\n{\"status\": \"ok\", \"directories\": {}}\n```");
+    put(ExplorerMode::Delta, "no json here");
+    put(ExplorerMode::Memory, &format!("{}{{\"status\": \"ok\"}}", " ".repeat(MAX_ANSWER_BYTES)));
+    fs::create_dir(folder.path().join(ExplorerMode::Pattern.file_name())).unwrap();
     let (answers, ignored) = read_files(folder.path());
-    assert_eq!(answers.iter().map(|answer| answer.mode).collect::<Vec<_>>(), [Mode::Structure]);
+    assert_eq!(answers.iter().map(|answer| answer.mode).collect::<Vec<_>>(), [ExplorerMode::Structure]);
     assert_eq!(ignored.len(), 3, "{ignored:?}");
     assert!(ignored[1].contains("the limit is") && ignored[2].contains("no JSON object"), "{ignored:?}");
     assert_eq!(read_files(&folder.path().join("nowhere")), (vec![], vec![]));
@@ -122,41 +126,42 @@ fn files_count_by_their_names() {
 #[test]
 fn sections_that_are_missing_have_a_shape() {
     let cases = [
-        (Mode::Structure, r#"{"status": "missing"}"#),
+        (ExplorerMode::Structure, r#"{"status": "missing"}"#),
         (
-            Mode::Pattern,
+            ExplorerMode::Pattern,
             r#"{"status": "missing", "framework": "none", "idioms": {"required": [], "forbidden": []}}"#,
         ),
         (
-            Mode::Memory,
+            ExplorerMode::Memory,
             r#"{"status": "missing", "failures": [], "patterns": [], "total_in_memory": {"failures": 0, "patterns": 0}, "similar_campaigns": []}"#,
         ),
-        (Mode::Delta, r#"{"status": "missing", "candidates": []}"#),
+        (ExplorerMode::Delta, r#"{"status": "missing", "candidates": []}"#),
     ];
     for (mode, expected) in cases {
         assert_eq!(section(None, mode).line(), expected);
     }
     let some = Json::parse(r#"{"pattern": {"confidence": 0.7}, "delta": 3}"#).unwrap();
-    assert_eq!(section(Some(&some), Mode::Pattern).line(), r#"{"confidence": 0.7}"#);
-    assert_eq!(section(Some(&some), Mode::Delta), Mode::Delta.missing());
+    assert_eq!(section(Some(&some), ExplorerMode::Pattern).line(), r#"{"confidence": 0.7}"#);
+    assert_eq!(section(Some(&some), ExplorerMode::Delta), ExplorerMode::Delta.missing());
     assert_eq!(framework_confidence(&some), Some(0.7));
     assert_eq!(framework_confidence(&Json::parse(r#"{"pattern": {"confidence": 3}}"#).unwrap()), None);
 }
 
 #[test]
 fn quorums_by_their_rules() {
-    use Mode::{Delta, Memory, Pattern, Structure};
-    let (ok, error) = (Standing::Ok, Standing::Error);
-    type Row<'a> = (&'a [(Mode, Standing)], usize, Option<Rule>, Option<&'a str>, &'a str);
+    use ExplorerMode::{Delta, Memory, Pattern, Structure};
+    let (ok, error) = (ExplorerStatus::Ok, ExplorerStatus::Error);
+    type Row<'a> =
+        (&'a [(ExplorerMode, ExplorerStatus)], usize, Option<QuorumRule>, Option<&'a str>, &'a str);
     let cases: [Row<'_>; 9] = [
         (&[], 3, None, None, "quorum_failure"),
         (&[(Structure, ok)], 3, None, None, "quorum_failure"),
-        (&[(Structure, ok), (Delta, ok)], 3, Some(Rule::CriticalPair), Some("quorum_met"), "timeout"),
+        (&[(Structure, ok), (Delta, ok)], 3, Some(QuorumRule::CriticalPair), Some("quorum_met"), "timeout"),
         (&[(Structure, ok), (Delta, error)], 3, None, None, "quorum_failure"),
         (
             &[(Structure, ok), (Pattern, ok), (Memory, ok)],
             3,
-            Some(Rule::Count),
+            Some(QuorumRule::Count),
             Some("quorum_met"),
             "timeout",
         ),
@@ -164,7 +169,7 @@ fn quorums_by_their_rules() {
         (
             &[(Structure, error), (Pattern, error), (Memory, ok), (Delta, error)],
             3,
-            Some(Rule::All),
+            Some(QuorumRule::All),
             Some("all_complete"),
             "all_complete",
         ),
@@ -175,7 +180,7 @@ fn quorums_by_their_rules() {
             None,
             "quorum_failure",
         ),
-        (&[(Memory, ok)], 1, Some(Rule::Count), Some("quorum_met"), "timeout"),
+        (&[(Memory, ok)], 1, Some(QuorumRule::Count), Some("quorum_met"), "timeout"),
     ];
     for (answers, required, rule, early, late) in cases {
         let found = judge(answers, required);
@@ -186,7 +191,7 @@ fn quorums_by_their_rules() {
         );
         assert_eq!(found.completed.len() + found.missing.len(), 4);
     }
-    assert_eq!(judge(&[(Delta, ok)], 0).rule, Some(Rule::Count));
+    assert_eq!(judge(&[(Delta, ok)], 0).rule, Some(QuorumRule::Count));
     assert_eq!(judge(&[], 0).rule, None);
 }
 

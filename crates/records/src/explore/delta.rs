@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::structure::{language, test_pattern};
-use super::survey::{Found, Survey};
+use super::survey::{Survey, SurveyedFile};
 use super::words::{self, Term, hits};
 use ftl_code::context::{Symbol, symbols};
 use ftl_core::json::{Json, JsonExt as _};
@@ -95,7 +95,7 @@ pub(super) fn ranked(survey: &Survey<'_>, terms: &[Term]) -> Vec<Candidate> {
     if terms.is_empty() {
         return Vec::new();
     }
-    let mut files: Vec<&Found> = survey.files().iter().filter(|file| is_text(&file.path)).collect();
+    let mut files: Vec<&SurveyedFile> = survey.files().iter().filter(|file| is_text(&file.path)).collect();
     // Where not everything can be read, what is named like the objective is read first, then programs.
     files.sort_by_key(|file| (hits(&file.path, terms).is_empty(), language(&file.path).is_none()));
     let mut all: Vec<Candidate> =
@@ -112,7 +112,7 @@ fn is_text(path: &str) -> bool {
     language(path).is_some() || TEXTS.contains(&ending)
 }
 
-fn candidate(survey: &Survey<'_>, file: &Found, terms: &[Term]) -> Option<Candidate> {
+fn candidate(survey: &Survey<'_>, file: &SurveyedFile, terms: &[Term]) -> Option<Candidate> {
     let named = hits(&file.path, terms);
     let bytes = survey.read(file);
     if bytes.is_none() && named.is_empty() {

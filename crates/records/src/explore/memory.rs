@@ -2,8 +2,8 @@
 //!
 //! Looking counts nothing: that a lesson was given out is counted where a brief gives it to a builder.
 
-use ftl_memory::Kind;
-use ftl_memory::recall::Asked;
+use ftl_memory::StoredKind;
+use ftl_memory::recall::ContextRequest;
 
 use crate::lessons::{alike, now};
 use crate::{RecordError, Records};
@@ -19,10 +19,11 @@ pub const MAX_SIMILAR: usize = 3;
 const TOLD: [&str; 4] = ["objective", "similarity", "outcome", "patterns_from"];
 
 pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, RecordError> {
-    let Some(paper) = paper else { return Ok(found(Json::Array(Vec::new()), &Json::Null, (0, 0))) };
-    let (asked, now) = (Asked { objective: Some(objective.to_owned()), ..Asked::default() }, now());
+    let Some(paper) = paper else { return Ok(memory_document(Json::Array(Vec::new()), &Json::Null, (0, 0))) };
+    let (asked, now) =
+        (ContextRequest { objective: Some(objective.to_owned()), ..ContextRequest::default() }, now());
     let (given, totals) = paper.look_up(|lessons| {
-        let totals = (lessons.count(Kind::Failure)?, lessons.count(Kind::Pattern)?);
+        let totals = (lessons.count(StoredKind::Failure)?, lessons.count(StoredKind::Pattern)?);
         let mut given = lessons.context(&asked, &now)?;
         // A failure without a remedy takes room in the planner's prompt and helps nobody.
         given.failures.retain(|entry| entry.lesson.has_remedy());
@@ -32,10 +33,10 @@ pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, Rec
     let told =
         |row: &Json| Json::object(TOLD.into_iter().filter_map(|key| Some((key, row.get(key)?.clone()))));
     let similar = Json::Array(similar.items().iter().map(told).collect());
-    Ok(found(similar, &given.to_json(false), totals))
+    Ok(memory_document(similar, &given.to_json(false), totals))
 }
 
-fn found(similar: Json, given: &Json, (failures, patterns): (u64, u64)) -> Json {
+fn memory_document(similar: Json, given: &Json, (failures, patterns): (u64, u64)) -> Json {
     let empty = |key| (key, Json::Array(Vec::new()));
     let mut json = Json::object([empty("failures"), empty("patterns")]);
     for (key, value) in given.fields() {

@@ -19,32 +19,33 @@ pub use memory::{MAX_SIMILAR, SIMILAR};
 pub use pattern::{MAX_SECTIONS, MAX_SIMILAR_FILES};
 pub use structure::{MAX_DIRECTORIES, MAX_NAMED};
 pub use survey::{
-    Found, Limits, Listed, MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_LIST_BYTES, MAX_READS, MAX_TIME, Survey,
+    Listed, MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_LIST_BYTES, MAX_READS, MAX_TIME, Survey, SurveyLimits,
+    SurveyedFile,
 };
 pub use words::MAX_TERMS;
 
-use crate::exploration::Mode;
+use crate::exploration::ExplorerMode;
 use crate::{RecordError, Records};
 use ftl_core::json::{Json, JsonExt as _};
 
 /// What code finds in one mode. Only the memory needs paperwork; without any it remembers nothing.
 pub fn look(
-    mode: Mode,
+    mode: ExplorerMode,
     objective: &str,
     survey: &Survey<'_>,
     paper: Option<&Records>,
 ) -> Result<Json, RecordError> {
     let mut json = Json::object([("mode", Json::from(mode.word())), ("status", Json::from("partial"))]);
     let found = match mode {
-        Mode::Structure => structure::look(survey),
-        Mode::Pattern => pattern::look(survey, objective),
-        Mode::Memory => memory::look(paper, objective)?,
-        Mode::Delta => delta::look(survey, objective),
+        ExplorerMode::Structure => structure::look(survey),
+        ExplorerMode::Pattern => pattern::look(survey, objective),
+        ExplorerMode::Memory => memory::look(paper, objective)?,
+        ExplorerMode::Delta => delta::look(survey, objective),
     };
     for (key, value) in found.into_fields() {
         json.put(&key, value);
     }
-    if mode == Mode::Structure
+    if mode == ExplorerMode::Structure
         && let Some(commands) = commands(survey, paper)
     {
         json.put("commands", commands);

@@ -4,7 +4,7 @@
 
 use super::delta;
 use super::structure::{language, test_pattern};
-use super::survey::{Found, Survey};
+use super::survey::{Survey, SurveyedFile};
 use super::words;
 use ftl_code::context::symbols;
 use ftl_code::framework;
@@ -57,7 +57,7 @@ struct Counts {
 }
 
 fn style(survey: &Survey<'_>) -> Json {
-    let is_code = |file: &&Found| language(&file.path).is_some() && test_pattern(&file.path).is_none();
+    let is_code = |file: &&SurveyedFile| language(&file.path).is_some() && test_pattern(&file.path).is_none();
     let mut counts = Counts::default();
     for file in survey.files().iter().filter(is_code).take(MAX_SAMPLED) {
         let Some(bytes) = survey.read(file) else { continue };
@@ -176,7 +176,7 @@ fn where_tests_are(survey: &Survey<'_>) -> Option<&'static str> {
 
 /// The headings of the README below its title.
 fn sections(survey: &Survey<'_>) -> Vec<String> {
-    let is_readme = |file: &&Found| file.path.eq_ignore_ascii_case("readme.md");
+    let is_readme = |file: &&SurveyedFile| file.path.eq_ignore_ascii_case("readme.md");
     let Some(bytes) = survey.files().iter().find(is_readme).and_then(|file| survey.read(file)) else {
         return Vec::new();
     };

@@ -136,8 +136,8 @@ fn last(path: &str) -> &str {
 
 pub(super) fn look(survey: &Survey<'_>) -> Json {
     let mut json = Json::object([("directories", directories(survey))]);
-    json.put("entry_points", named(survey, &ENTRIES, is_bin));
-    json.put("config_files", named(survey, &CONFIGS, |path| path.starts_with(".github/workflows/")));
+    json.put("entry_points", files_named(survey, &ENTRIES, is_bin));
+    json.put("config_files", files_named(survey, &CONFIGS, |path| path.starts_with(".github/workflows/")));
     let (pattern, tests) = tests(survey);
     if let Some(pattern) = pattern {
         json.put("test_pattern", pattern);
@@ -179,7 +179,7 @@ fn is_bin(path: &str) -> bool {
 }
 
 /// The files with one of these names, those nearest to the root first.
-fn named(survey: &Survey<'_>, names: &[&str], also: impl Fn(&str) -> bool) -> Json {
+fn files_named(survey: &Survey<'_>, names: &[&str], also: impl Fn(&str) -> bool) -> Json {
     let paths = survey.files().iter().map(|file| file.path.as_str());
     let mut found: Vec<&str> = paths.filter(|path| names.contains(&last(path)) || also(path)).collect();
     found.sort_by_key(|path| (path.matches('/').count(), *path));

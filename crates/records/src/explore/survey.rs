@@ -51,7 +51,7 @@ const PASSED_ON: [&str; 5] = ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLO
 
 /// How far a survey goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SurveyLimits {
     /// Files that are listed.
     pub files: usize,
     /// Files that are read.
@@ -66,9 +66,9 @@ pub struct Limits {
     pub time: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for SurveyLimits {
+    fn default() -> SurveyLimits {
+        SurveyLimits {
             files: MAX_FILES,
             reads: MAX_READS,
             file_bytes: MAX_FILE_BYTES,
@@ -81,7 +81,7 @@ impl Default for Limits {
 
 /// A file of the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SurveyedFile {
     /// Its path from the root, with forward slashes.
     pub path: String,
     /// The size of the file.
@@ -89,13 +89,13 @@ pub struct Found {
 }
 
 /// The files that there are, as several may look at them.
-pub type Listed = Arc<Vec<Found>>;
+pub type Listed = Arc<Vec<SurveyedFile>>;
 
 /// The files of a repository.
 pub struct Survey<'a> {
     root: PathBuf,
     files: Listed,
-    limits: Limits,
+    limits: SurveyLimits,
     until: Instant,
     enough: &'a dyn Fn() -> bool,
     reads: Cell<usize>,
@@ -106,30 +106,30 @@ pub struct Survey<'a> {
 impl<'a> Survey<'a> {
     /// Looks which files there are; `enough` tells when nobody wants to know any more.
     pub fn of(root: &Path, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
-        Survey::within(root, Limits::default(), enough)
+        Survey::within(root, SurveyLimits::default(), enough)
     }
 
     /// The same within these limits.
-    pub fn within(root: &Path, limits: Limits, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
+    pub fn within(root: &Path, limits: SurveyLimits, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         let mut survey = Survey::with(root, limits, Listed::default(), enough);
         let names = survey.listed_by_git().unwrap_or_else(|| survey.walked());
-        survey.files = Arc::new(survey.kept(names));
+        survey.files = Arc::new(survey.keep_files(names));
         survey
     }
 
     /// The same over files that somebody has listed.
     pub fn over(root: &Path, files: Listed, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
-        Survey::with(root, Limits::default(), files, enough)
+        Survey::with(root, SurveyLimits::default(), files, enough)
     }
 
-    fn with(root: &Path, limits: Limits, files: Listed, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
+    fn with(root: &Path, limits: SurveyLimits, files: Listed, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         let (reads, bytes, left_out) = (Cell::new(limits.reads), Cell::new(limits.bytes), Cell::new(None));
         let until = Instant::now() + limits.time;
         Survey { root: root.to_owned(), files, limits, until, enough, reads, bytes, left_out }
     }
 
     /// All the files, for somebody else; nothing where a limit was reached.
-    pub fn listed(&self) -> Option<Listed> {
+    pub fn list_files(&self) -> Option<Listed> {
         self.left_out.get().is_none().then(|| self.files.clone())
     }
 
@@ -139,7 +139,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The files, in the order of their paths.
-    pub fn files(&self) -> &[Found] {
+    pub fn files(&self) -> &[SurveyedFile] {
         &self.files
     }
 
@@ -162,7 +162,7 @@ impl<'a> Survey<'a> {
     }
 
     /// What is in a file, as far as limits go; `None` for what is not to be read.
-    pub fn read(&self, file: &Found) -> Option<Vec<u8>> {
+    pub fn read(&self, file: &SurveyedFile) -> Option<Vec<u8>> {
         if self.reads.get() == 0 || self.bytes.get() == 0 {
             self.leave_out("not every file was read: there are too many");
             return None;
@@ -187,7 +187,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The files among some names, in their order: no links, no folders, nothing of ours.
-    fn kept(&self, mut names: Vec<String>) -> Vec<Found> {
+    fn keep_files(&self, mut names: Vec<String>) -> Vec<SurveyedFile> {
         names.sort_unstable();
         names.dedup();
         let mut files = Vec::new();
@@ -200,7 +200,7 @@ impl<'a> Survey<'a> {
                 self.leave_out("not every file was looked at: there are too many");
                 break;
             }
-            files.push(Found { path, bytes: found.len() });
+            files.push(SurveyedFile { path, bytes: found.len() });
             if files.len() % 256 == 0 && self.is_over() {
                 break;
             }
@@ -355,22 +355,22 @@ mod tests {
     #[test]
     fn every_limit_is_kept_and_told() {
         let folder = project(&[("a.py", "0123456789"), ("b.py", "0123456789"), ("c.py", "0123456789")]);
-        let all = Limits::default();
-        let read = |limits: Limits| {
+        let all = SurveyLimits::default();
+        let read = |limits: SurveyLimits| {
             let survey = Survey::within(folder.path(), limits, &|| false);
             let bytes: usize =
                 survey.files().iter().filter_map(|file| survey.read(file)).map(|read| read.len()).sum();
             (survey.files().len(), bytes, survey.left_out().is_some())
         };
         assert_eq!(read(all), (3, 30, false));
-        assert_eq!(read(Limits { files: 2, ..all }), (2, 20, true));
-        assert_eq!(read(Limits { reads: 1, ..all }), (3, 10, true));
-        assert_eq!(read(Limits { bytes: 15, ..all }), (3, 15, true));
-        assert_eq!(read(Limits { file_bytes: 4, ..all }), (3, 12, true));
-        assert_eq!(read(Limits { time: Duration::ZERO, ..all }).1, 0);
+        assert_eq!(read(SurveyLimits { files: 2, ..all }), (2, 20, true));
+        assert_eq!(read(SurveyLimits { reads: 1, ..all }), (3, 10, true));
+        assert_eq!(read(SurveyLimits { bytes: 15, ..all }), (3, 15, true));
+        assert_eq!(read(SurveyLimits { file_bytes: 4, ..all }), (3, 12, true));
+        assert_eq!(read(SurveyLimits { time: Duration::ZERO, ..all }).1, 0);
         git(folder.path());
         // `a.py`, a zero byte, and `b.`: the second name is not whole.
-        assert_eq!(read(Limits { list_bytes: 7, ..all }), (1, 10, true));
+        assert_eq!(read(SurveyLimits { list_bytes: 7, ..all }), (1, 10, true));
         let survey = Survey::within(folder.path(), all, &|| true);
         assert_eq!((survey.read(&survey.files()[0]), survey.left_out().is_some()), (None, true));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::*;
 use crate::RecordOptions;
 use crate::exploration;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_store::sqlite::SqliteStore;
 
 const PYTHON: &[(&str, &str)] = &[
@@ -47,7 +47,7 @@ fn project(files: Files<'_>) -> tempfile::TempDir {
     folder
 }
 
-fn explored(files: Files<'_>, mode: Mode, objective: &str) -> Json {
+fn explored(files: Files<'_>, mode: ExplorerMode, objective: &str) -> Json {
     let folder = project(files);
     let survey = Survey::of(folder.path(), &|| false);
     let found = look(mode, objective, &survey, None).unwrap();
@@ -71,7 +71,7 @@ fn holds(found: &Json, rows: &[(&str, &str)]) {
 
 #[test]
 fn structure_of_a_python_project() {
-    let found = explored(PYTHON, Mode::Structure, "");
+    let found = explored(PYTHON, ExplorerMode::Structure, "");
     let rows = [
         ("directories", r#"{"docs":true,"lib":false,"shop":true,"src":false,"tests":true}"#),
         ("entry_points", r#"["shop/main.py"]"#),
@@ -89,7 +89,7 @@ fn structure_of_a_python_project() {
 
 #[test]
 fn structure_of_rust_projects() {
-    let found = explored(RUST, Mode::Structure, "");
+    let found = explored(RUST, ExplorerMode::Structure, "");
     let rows = [
         ("directories", r#"{"lib":false,"src":true,"src/bin":true,"tests":true}"#),
         ("entry_points", r#"["src/lib.rs","src/bin/till.rs"]"#),
@@ -98,9 +98,9 @@ fn structure_of_rust_projects() {
         ("language", r#""rust""#),
     ];
     holds(&found, &rows);
-    let inside = explored(PLAIN, Mode::Structure, "");
+    let inside = explored(PLAIN, ExplorerMode::Structure, "");
     holds(&inside, &[("test_pattern", r##""#[test] inside of *.rs""##), ("test_files", "0")]);
-    let nothing = explored(&[], Mode::Structure, "");
+    let nothing = explored(&[], ExplorerMode::Structure, "");
     holds(&nothing, &[("file_count", "0"), ("language", "nothing"), ("test_pattern", "nothing")]);
 }
 
@@ -126,7 +126,7 @@ fn names_of_tests() {
 
 #[test]
 fn patterns_of_projects() {
-    let found = explored(PYTHON, Mode::Pattern, "total price");
+    let found = explored(PYTHON, ExplorerMode::Pattern, "total price");
     let rows = [
         ("framework", r#""fastapi""#),
         ("confidence", "0.75"),
@@ -140,7 +140,7 @@ fn patterns_of_projects() {
         ("similar.0.symbols", r#"[{"name":"total_price","line":8}]"#),
     ];
     holds(&found, &rows);
-    let found = explored(RUST, Mode::Pattern, "");
+    let found = explored(RUST, ExplorerMode::Pattern, "");
     let rows = [
         ("framework", r#""none""#),
         ("confidence", "0.0"),
@@ -156,12 +156,12 @@ fn patterns_of_projects() {
         ("style.naming", r#""camelCase""#),
         ("style.docstrings", r#""none""#),
     ];
-    holds(&explored(script, Mode::Pattern, ""), &rows);
+    holds(&explored(script, ExplorerMode::Pattern, ""), &rows);
 }
 
 #[test]
 fn what_will_change() {
-    let found = explored(PYTHON, Mode::Delta, "Fix the total prices");
+    let found = explored(PYTHON, ExplorerMode::Delta, "Fix the total prices");
     let rows = [
         ("search_terms", r#"["total","prices"]"#),
         ("candidates.0.path", r#""shop/cart.py""#),
@@ -171,7 +171,7 @@ fn what_will_change() {
         ("candidates.1.path", r#""tests/test_cart.py""#),
     ];
     holds(&found, &rows);
-    let found = explored(PYTHON, Mode::Delta, "the price");
+    let found = explored(PYTHON, ExplorerMode::Delta, "the price");
     let paths = exploration::candidate_paths(&Json::object([("delta", found.clone())]));
     assert_eq!(paths, ["shop/cart.py", "tests/test_cart.py", "shop/price_list.py", "docs/notes.md"]);
     let relevance: Vec<&str> = found
@@ -183,9 +183,9 @@ fn what_will_change() {
         .collect();
     assert_eq!(relevance, ["high", "high", "medium", "low"]);
     holds(&found, &[("confidence", "0.7")]);
-    let nothing = explored(PYTHON, Mode::Delta, "zebra crossing");
+    let nothing = explored(PYTHON, ExplorerMode::Delta, "zebra crossing");
     holds(&nothing, &[("candidates", "[]"), ("confidence", "0.0")]);
-    holds(&explored(PYTHON, Mode::Delta, ""), &[("candidates", "[]"), ("search_terms", "[]")]);
+    holds(&explored(PYTHON, ExplorerMode::Delta, ""), &[("candidates", "[]"), ("search_terms", "[]")]);
 }
 
 #[test]
@@ -199,19 +199,19 @@ fn lists_have_limits() {
     }
     let headings: String = (0..MAX_SECTIONS + 3).map(|at| format!("## S{at}\n")).collect();
     fs::write(folder.path().join("README.md"), headings).unwrap();
-    let count = |mode: Mode, key: &str| {
+    let count = |mode: ExplorerMode, key: &str| {
         let survey = Survey::of(folder.path(), &|| false);
         let found = look(mode, "price", &survey, None).unwrap();
         let value = found.get(key).cloned().unwrap_or_default();
         value.items().len().max(value.fields().count())
     };
-    assert_eq!(count(Mode::Structure, "directories"), MAX_DIRECTORIES + 3);
-    assert_eq!(count(Mode::Structure, "entry_points"), MAX_NAMED);
-    assert_eq!(count(Mode::Pattern, "readme_sections"), MAX_SECTIONS);
-    assert_eq!(count(Mode::Pattern, "similar"), MAX_SIMILAR_FILES);
-    assert_eq!(count(Mode::Delta, "candidates"), MAX_CANDIDATES);
+    assert_eq!(count(ExplorerMode::Structure, "directories"), MAX_DIRECTORIES + 3);
+    assert_eq!(count(ExplorerMode::Structure, "entry_points"), MAX_NAMED);
+    assert_eq!(count(ExplorerMode::Pattern, "readme_sections"), MAX_SECTIONS);
+    assert_eq!(count(ExplorerMode::Pattern, "similar"), MAX_SIMILAR_FILES);
+    assert_eq!(count(ExplorerMode::Delta, "candidates"), MAX_CANDIDATES);
     let survey = Survey::of(folder.path(), &|| false);
-    let found = look(Mode::Delta, "price", &survey, None).unwrap();
+    let found = look(ExplorerMode::Delta, "price", &survey, None).unwrap();
     assert_eq!(
         found.get("candidates").unwrap().items()[0].get("functions").unwrap().items().len(),
         MAX_FUNCTIONS
@@ -219,7 +219,7 @@ fn lists_have_limits() {
 }
 
 fn paper(root: &Path) -> Records {
-    let place = Place::at(root);
+    let place = StateFolder::at(root);
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
     Records::with(place, store, RecordOptions::default())
@@ -227,7 +227,7 @@ fn paper(root: &Path) -> Records {
 
 #[test]
 fn what_happened_before() {
-    let nothing = explored(PYTHON, Mode::Memory, "x");
+    let nothing = explored(PYTHON, ExplorerMode::Memory, "x");
     holds(&nothing, &[("failures", "[]"), ("total_in_memory", r#"{"failures":0,"patterns":0}"#)]);
     let folder = project(PYTHON);
     let paper = paper(folder.path());
@@ -245,7 +245,7 @@ fn what_happened_before() {
         lesson("tax-rounding", "the price with tax is wrong"),
     ];
     for lesson in all {
-        paper.learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &now)).unwrap();
+        paper.learn(|lessons| lessons.learn(ftl_memory::StoredKind::Failure, lesson, &now)).unwrap();
     }
     for at in 0..MAX_SIMILAR + 2 {
         paper
@@ -256,7 +256,7 @@ fn what_happened_before() {
     paper.create_campaign("paint the fence blue", None, "2026-02-01T00:00:00").unwrap();
     paper.complete_campaign(Some("done"), &[], "2026-02-01T01:00:00").unwrap();
     let survey = Survey::of(folder.path(), &|| false);
-    let found = look(Mode::Memory, "fix the price with tax", &survey, Some(&paper)).unwrap();
+    let found = look(ExplorerMode::Memory, "fix the price with tax", &survey, Some(&paper)).unwrap();
     let rows = [
         ("failures.0.name", r#""tax-rounding""#),
         ("total_in_memory", r#"{"failures":2,"patterns":0}"#),

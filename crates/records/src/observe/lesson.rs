@@ -4,7 +4,7 @@ use super::score::{PATTERN_SCORE, Score};
 use crate::plan_file::slug_of;
 use crate::workspace::{Workspace, block_reason};
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_core::machine::Cause;
+use ftl_core::machine::MachineCause;
 use ftl_core::run::REPEATED;
 
 /// How long a trigger may be.
@@ -25,7 +25,7 @@ const REPAIRED_COST: u64 = 5_000;
 
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailureLesson {
     /// The name of the failure, made of its trigger.
     pub name: String,
     /// The words by which the failure is recalled.
@@ -44,7 +44,7 @@ pub struct Failure {
 
 /// Something that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct PatternLesson {
     /// Its name: that of its workspace, so that each task of a campaign has its own.
     pub name: String,
     /// The situation in which the pattern applies.
@@ -59,7 +59,7 @@ pub struct Pattern {
     pub tags: Vec<String>,
 }
 
-impl Failure {
+impl FailureLesson {
     /// `{name, trigger, fix, match, cost, source}` and `tags` where there are some.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
@@ -75,7 +75,7 @@ impl Failure {
     }
 }
 
-impl Pattern {
+impl PatternLesson {
     /// `{name, trigger, insight, saved, source}` and `tags` where there are some.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
@@ -97,11 +97,11 @@ fn put_tags(json: &mut Json, tags: &[String]) {
 }
 
 /// The failure behind a blocked workspace; `output` is what its verify command printed, where it was run.
-pub fn failure(workspace: &Workspace, output: Option<&str>) -> Failure {
+pub fn failure(workspace: &Workspace, output: Option<&str>) -> FailureLesson {
     let trigger = trigger(workspace, output);
     let slug = slug_of(start(&trigger, NAME_FROM_CHARS), NAME_CHARS);
     let name = if slug.is_empty() { format!("failure-{}", workspace.id) } else { slug };
-    Failure {
+    FailureLesson {
         name,
         fix: fix(&workspace.delivered),
         pattern: generalise(&trigger),
@@ -113,11 +113,11 @@ pub fn failure(workspace: &Workspace, output: Option<&str>) -> Failure {
 }
 
 /// The failure behind a repair that worked, with what mended it.
-pub fn repaired(error: &str, fix: &str, source: Option<&str>) -> Failure {
+pub fn repaired(error: &str, fix: &str, source: Option<&str>) -> FailureLesson {
     let trigger = start(telling(error), MAX_TRIGGER_CHARS).to_owned();
     let slug = slug_of(start(&trigger, NAME_FROM_CHARS), NAME_CHARS);
     let source = source.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
-    Failure {
+    FailureLesson {
         name: if slug.is_empty() { "repaired-failure".to_owned() } else { slug },
         fix: start(fix.trim(), TRIED_CHARS).to_owned(),
         pattern: generalise(&trigger),
@@ -140,7 +140,7 @@ fn telling(error: &str) -> &str {
 
 /// Whether a workspace was blocked by trouble of the machine, as earlier versions did it: that teaches nothing.
 pub fn is_machine(workspace: &Workspace) -> bool {
-    block_reason(&workspace.delivered).is_some_and(|reason| Cause::of_report(reason).is_some())
+    block_reason(&workspace.delivered).is_some_and(|reason| MachineCause::of_report(reason).is_some())
 }
 
 /// Whether a workspace was blocked by the harness and not by the work: no tools were left, an agent died or gave no
@@ -227,7 +227,7 @@ pub fn generalise(text: &str) -> String {
     let mut before = ' ';
     while let Some(letter) = rest.chars().next() {
         let (piece, length) = match letter {
-            '\'' | '"' | '`' => match quoted(rest, before) {
+            '\'' | '"' | '`' => match quoted_length(rest, before) {
                 Some(length) => (format!("{letter}.*{letter}"), length),
                 None => (letter.to_string(), letter.len_utf8()),
             },
@@ -244,7 +244,7 @@ pub fn generalise(text: &str) -> String {
 }
 
 /// How long a quoted text is, quotes included. An apostrophe inside a word opens and closes nothing.
-fn quoted(text: &str, before: char) -> Option<usize> {
+fn quoted_length(text: &str, before: char) -> Option<usize> {
     let quote = text.chars().next().filter(|_| !before.is_alphanumeric())?;
     let inner = &text[1..];
     let ends = |at: &usize| !inner[at + 1..].starts_with(char::is_alphanumeric);
@@ -265,11 +265,11 @@ fn number(text: &str) -> (String, usize) {
 
 /// The pattern behind a complete workspace, where its score is high enough and there is more to say than that it
 /// worked: "Recovered from a block. 1 file changed" stands in prompts and helps nobody.
-pub fn pattern(workspace: &Workspace, score: &Score) -> Option<Pattern> {
+pub fn pattern(workspace: &Workspace, score: &Score) -> Option<PatternLesson> {
     if score.total < PATTERN_SCORE {
         return None;
     }
-    Some(Pattern {
+    Some(PatternLesson {
         name: workspace.id.clone(),
         trigger: pattern_trigger(workspace),
         insight: insight(workspace, score)?,
@@ -334,7 +334,7 @@ fn is_landing(text: &str) -> bool {
 }
 
 /// A failure out of an older builder's `experience.json`; nothing where it names no trigger.
-pub fn experience(json: &Json) -> Option<Failure> {
+pub fn experience(json: &Json) -> Option<FailureLesson> {
     let text =
         |key: &str| json.get(key).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
     let texts = |key: &str| -> Vec<String> {
@@ -347,7 +347,7 @@ pub fn experience(json: &Json) -> Option<Failure> {
     let known = text("fix").filter(|fix| *fix != UNKNOWN_FIX).map(str::to_owned);
     let name = slug_of(text("name").unwrap_or(start(&trigger, NAME_FROM_CHARS)), NAME_CHARS);
     let cost = json.get("cost").and_then(Json::as_whole).and_then(|cost| u64::try_from(cost).ok());
-    Some(Failure {
+    Some(FailureLesson {
         name: if name.is_empty() { "failure".to_owned() } else { name },
         pattern: generalise(&trigger),
         trigger,

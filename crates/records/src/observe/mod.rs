@@ -9,12 +9,12 @@ mod score;
 mod tests;
 
 pub use lesson::{
-    Failure, MAX_TRIGGER_CHARS, Pattern, experience, failure, generalise, is_harness, is_harness_reason,
-    is_machine, pattern, repaired,
+    FailureLesson, MAX_TRIGGER_CHARS, PatternLesson, experience, failure, generalise, is_harness,
+    is_harness_reason, is_machine, pattern, repaired,
 };
-pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
+pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, ScoreContext, score, was_blocked};
 
-use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};
+use crate::workspace::{FileName, LessonKind, UsedLesson, Workspace, WorkspaceStatus};
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How many pairs of failures of one analysis are linked.
@@ -37,7 +37,7 @@ pub enum Rerun {
 
 /// What that says about the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum BlockVerdict {
     /// The verify command of the block still fails.
     Confirmed,
     /// The verify command of the block passes now: there is nothing to learn.
@@ -48,22 +48,22 @@ pub enum Standing {
     Error,
 }
 
-impl Standing {
+impl BlockVerdict {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Standing::Confirmed => "CONFIRMED",
-            Standing::FalsePositive => "FALSE_POSITIVE",
-            Standing::Indeterminate => "INDETERMINATE",
-            Standing::Error => "ERROR",
+            BlockVerdict::Confirmed => "CONFIRMED",
+            BlockVerdict::FalsePositive => "FALSE_POSITIVE",
+            BlockVerdict::Indeterminate => "INDETERMINATE",
+            BlockVerdict::Error => "ERROR",
         }
     }
 
     /// Whether the block teaches something.
     pub fn is_learned(self) -> bool {
         match self {
-            Standing::Confirmed => true,
-            Standing::FalsePositive | Standing::Indeterminate | Standing::Error => false,
+            BlockVerdict::Confirmed => true,
+            BlockVerdict::FalsePositive | BlockVerdict::Indeterminate | BlockVerdict::Error => false,
         }
     }
 }
@@ -72,7 +72,7 @@ impl Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
     /// The result of running the verify command again.
-    pub standing: Standing,
+    pub standing: BlockVerdict,
     /// Why, such as `exit 1`.
     pub reason: String,
 }
@@ -86,18 +86,18 @@ const NOT_RUN: [i32; 2] = [126, 127];
 /// Judges by how the command ended, never by what it printed: `0 failed` is no failure.
 pub fn judge(rerun: &Rerun) -> Verification {
     let (standing, reason) = match rerun {
-        Rerun::NoCommand => (Standing::Confirmed, "No verify command".to_owned()),
-        Rerun::Exited(0) => (Standing::FalsePositive, "Tests pass now".to_owned()),
+        Rerun::NoCommand => (BlockVerdict::Confirmed, "No verify command".to_owned()),
+        Rerun::Exited(0) => (BlockVerdict::FalsePositive, "Tests pass now".to_owned()),
         Rerun::Exited(code) if NOT_RUN.contains(code) => {
-            (Standing::Error, format!("could not run: exit {code}"))
+            (BlockVerdict::Error, format!("could not run: exit {code}"))
         }
-        Rerun::Exited(code) => (Standing::Confirmed, format!("exit {code}")),
+        Rerun::Exited(code) => (BlockVerdict::Confirmed, format!("exit {code}")),
         Rerun::Killed(signal) if OWN_FAULTS.contains(signal) => {
-            (Standing::Confirmed, format!("signal {signal}"))
+            (BlockVerdict::Confirmed, format!("signal {signal}"))
         }
-        Rerun::Killed(signal) => (Standing::Indeterminate, format!("signal {signal}")),
-        Rerun::TimedOut => (Standing::Indeterminate, "Timeout".to_owned()),
-        Rerun::CouldNotRun(why) => (Standing::Error, why.clone()),
+        Rerun::Killed(signal) => (BlockVerdict::Indeterminate, format!("signal {signal}")),
+        Rerun::TimedOut => (BlockVerdict::Indeterminate, "Timeout".to_owned()),
+        Rerun::CouldNotRun(why) => (BlockVerdict::Error, why.clone()),
     };
     Verification { standing, reason }
 }
@@ -160,7 +160,7 @@ pub fn links(failures: &[NewFailure], patterns: &[NewPattern]) -> Links {
 }
 
 /// Whether each lesson that came from memory was used: helped, or not.
-pub fn feedback(workspace: &Workspace) -> Vec<(Used, bool)> {
+pub fn feedback(workspace: &Workspace) -> Vec<(UsedLesson, bool)> {
     let Some(known) = &workspace.prior_knowledge else { return Vec::new() };
     let failures =
         known.failures.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Failure));
@@ -168,7 +168,7 @@ pub fn feedback(workspace: &Workspace) -> Vec<(Used, bool)> {
         known.patterns.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Pattern));
     let used = workspace.utilized.as_deref().unwrap_or_default();
     let judged = |(name, kind): (&String, LessonKind)| {
-        let lesson = Used { name: name.clone(), kind };
+        let lesson = UsedLesson { name: name.clone(), kind };
         let helped = used.contains(&lesson);
         (lesson, helped)
     };
@@ -179,12 +179,12 @@ pub fn feedback(workspace: &Workspace) -> Vec<(Used, bool)> {
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> Json {
     let mut files: Vec<FileName> = names.into_iter().filter_map(FileName::parse).collect();
     files.sort();
-    let of = |status: Status| {
+    let of = |status: WorkspaceStatus| {
         Json::list(files.iter().filter(|file| file.status() == status).map(FileName::to_string))
     };
     Json::object([
-        ("complete", of(Status::Complete)),
-        ("blocked", of(Status::Blocked)),
-        ("active", of(Status::Active)),
+        ("complete", of(WorkspaceStatus::Complete)),
+        ("blocked", of(WorkspaceStatus::Blocked)),
+        ("active", of(WorkspaceStatus::Active)),
     ])
 }

@@ -1,6 +1,6 @@
 //! How much a complete workspace is worth learning from.
 
-use crate::workspace::{FileName, Status, Workspace};
+use crate::workspace::{FileName, Workspace, WorkspaceStatus};
 use ftl_core::json::{Json, JsonExt as _};
 
 /// From this score on, a workspace yields a pattern.
@@ -18,7 +18,7 @@ const RETRIES: [&str; 6] =
 
 /// What is known around a workspace when it is scored.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub struct ScoreContext {
     /// Whether the same task was blocked before.
     pub was_blocked: bool,
     /// How alike its objective is to the trigger that is most alike, from 0 to 1.
@@ -59,7 +59,7 @@ impl Score {
 }
 
 /// Scores a complete workspace.
-pub fn score(workspace: &Workspace, seen: Seen) -> Score {
+pub fn score(workspace: &Workspace, seen: ScoreContext) -> Score {
     let delivered = workspace.delivered.to_lowercase();
     let at_once = !RETRIES.iter().any(|word| delivered.contains(word));
     let has_idioms = workspace.idioms.as_ref().is_some_and(|idioms| !idioms.required.is_empty());
@@ -85,6 +85,6 @@ pub fn score(workspace: &Workspace, seen: Seen) -> Score {
 pub fn was_blocked(file: &FileName, campaign: Option<&str>, blocked: &[(FileName, Option<String>)]) -> bool {
     blocked.iter().any(|(other, theirs)| {
         let same_task = other.is_of(file.seq()) && (campaign.is_some() || other.slug() == file.slug());
-        other.status() == Status::Blocked && same_task && theirs.as_deref() == campaign
+        other.status() == WorkspaceStatus::Blocked && same_task && theirs.as_deref() == campaign
     })
 }

@@ -44,16 +44,16 @@ fn judged_by_how_it_ended() {
 
 #[test]
 fn scores_by_the_table() {
-    let none = Seen { was_blocked: false, likeness: 1.0, tools_used: None };
+    let none = ScoreContext { was_blocked: false, likeness: 1.0, tools_used: None };
     let base = |change: fn(&mut Workspace)| {
         let mut found = workspace("001-login", "failed then passed");
         found.budget = 3;
         change(&mut found);
         found
     };
-    let cases: [(Workspace, Seen, &str); 11] = [
+    let cases: [(Workspace, ScoreContext, &str); 11] = [
         (base(|_| {}), none, "{}"),
-        (base(|_| {}), Seen { was_blocked: true, ..none }, r#"{"blocked_then_fixed": 3}"#),
+        (base(|_| {}), ScoreContext { was_blocked: true, ..none }, r#"{"blocked_then_fixed": 3}"#),
         (base(|found| found.delivered = "Done".to_owned()), none, r#"{"first_try_success": 2}"#),
         (base(|found| found.delivered = "Second Attempt worked".to_owned()), none, "{}"),
         (
@@ -63,18 +63,23 @@ fn scores_by_the_table() {
         ),
         (base(|found| found.idioms = Some(Rules::default())), none, "{}"),
         (base(|found| found.budget = 4), none, r#"{"budget_efficient": 1}"#),
-        (base(|found| found.budget = 5), Seen { tools_used: Some(3), ..none }, "{}"),
-        (base(|found| found.budget = 5), Seen { tools_used: Some(2), ..none }, r#"{"budget_efficient": 1}"#),
+        (base(|found| found.budget = 5), ScoreContext { tools_used: Some(3), ..none }, "{}"),
+        (
+            base(|found| found.budget = 5),
+            ScoreContext { tools_used: Some(2), ..none },
+            r#"{"budget_efficient": 1}"#,
+        ),
         (base(|found| found.delta.push("b.py".to_owned())), none, r#"{"multi_file": 1}"#),
-        (base(|_| {}), Seen { likeness: NOVEL_BELOW, ..none }, r#"{"novel": 1}"#),
+        (base(|_| {}), ScoreContext { likeness: NOVEL_BELOW, ..none }, r#"{"novel": 1}"#),
     ];
     for (found, seen, expected) in cases {
         let result = score(&found, seen);
         assert_eq!(result.breakdown_json().line(), expected);
         assert_eq!(result.total, result.breakdown.iter().map(|(_, points)| points).sum::<u64>());
     }
-    let shown =
-        score(&base(|_| {}), Seen { was_blocked: true, ..none }).to_json(&base(|_| {}), "x.xml").line();
+    let shown = score(&base(|_| {}), ScoreContext { was_blocked: true, ..none })
+        .to_json(&base(|_| {}), "x.xml")
+        .line();
     assert_eq!(
         shown,
         r#"{"score": 3, "breakdown": {"blocked_then_fixed": 3}, "workspace": "001-login", "path": "x.xml"}"#
@@ -162,7 +167,7 @@ fn generalised_text_always_matches_itself() {
 
 #[test]
 fn each_task_of_a_campaign_has_its_own_pattern() {
-    let good = Seen { was_blocked: true, likeness: 0.0, tools_used: None };
+    let good = ScoreContext { was_blocked: true, likeness: 0.0, tools_used: None };
     let of = |id: &str| {
         let found = workspace(id, "Wrote it.");
         pattern(&found, &score(&found, good)).unwrap()
@@ -184,7 +189,10 @@ fn each_task_of_a_campaign_has_its_own_pattern() {
     let said = workspace("001-write-tests", "Use a fixture: 1 file changed, 6f9165d66ffc on ftl/x");
     assert_eq!(pattern(&said, &score(&said, good)).unwrap().insight, "Recovered from a block. Use a fixture");
     let poor = workspace("003-x", "retried");
-    assert_eq!(pattern(&poor, &score(&poor, Seen { likeness: 1.0, ..Seen::default() })), None);
+    assert_eq!(
+        pattern(&poor, &score(&poor, ScoreContext { likeness: 1.0, ..ScoreContext::default() })),
+        None
+    );
     let mut long = workspace("004-x", &"é".repeat(10_000));
     long.idioms = Some(Rules { required: vec!["r".repeat(400)], forbidden: vec![] });
     assert!(pattern(&long, &score(&long, good)).unwrap().insight.chars().count() <= 500);
@@ -224,7 +232,7 @@ fn what_was_injected_helped_or_did_not() {
         failures: vec![failure("a", true), failure("b", true), failure("sibling", false)],
         patterns: vec![KnownPattern { name: "a".to_owned(), injected: true, ..KnownPattern::default() }],
     });
-    found.utilized = Some(vec![Used { name: "a".to_owned(), kind: LessonKind::Failure }]);
+    found.utilized = Some(vec![UsedLesson { name: "a".to_owned(), kind: LessonKind::Failure }]);
     let told: Vec<String> = feedback(&found)
         .iter()
         .map(|(used, helped)| format!("{} {} {helped}", used.kind.word(), used.name))
@@ -275,9 +283,9 @@ fn two_hundred_workspaces_are_read_and_learned_from_in_no_time() {
     for text in &texts {
         let found = workspace::parse(text).unwrap();
         lessons += match found.status {
-            Status::Blocked => usize::from(!failure(&found, None).pattern.is_empty()),
-            Status::Complete | Status::Active => {
-                usize::from(pattern(&found, &score(&found, Seen::default())).is_some())
+            WorkspaceStatus::Blocked => usize::from(!failure(&found, None).pattern.is_empty()),
+            WorkspaceStatus::Complete | WorkspaceStatus::Active => {
+                usize::from(pattern(&found, &score(&found, ScoreContext::default())).is_some())
             }
         };
     }

@@ -5,15 +5,15 @@
 
 use std::collections::HashMap;
 
-use ftl_core::plan::{Graph, Problem};
+use ftl_core::plan::{Graph, PlanProblem};
 
 use super::errors::{Found, PlanErrors};
 use super::{
-    DEFAULT_BUDGET, DirectMode, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, MAX_PLAN_READS, MAX_REPAIRS, Plan,
-    Reading, Rules, Spelled, Task, TaskType, Worker,
+    CampaignPlan, DEFAULT_BUDGET, DirectMode, LineRange, MAX_BUDGET, MAX_COMMAND_BYTES, MAX_PLAN_READS,
+    MAX_REPAIRS, PlanTask, Reading, Rules, Spelled, TaskType, Worker,
 };
-use ftl_code::finding::Allowance;
-use ftl_code::names::{Wrong, check_path, check_seq, check_slug, shown};
+use ftl_code::finding::FindingAllowance;
+use ftl_code::names::{Wrong, check_path, check_seq, check_slug, quote_name};
 use ftl_core::json::{Json, JsonExt as _};
 
 const PLAN_FIELDS: [&str; 6] =
@@ -40,13 +40,13 @@ pub(super) const TASK_FIELDS: [&str; 17] = [
     "story",
 ];
 
-pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<CampaignPlan, PlanErrors> {
     if !json.is_object() {
         let message = format!("Plan must be an object, not {}", json.kind());
         return Err(PlanErrors::one("", message, "give one JSON object with \"objective\" and \"tasks\""));
     }
     let mut found = Found::default();
-    let plan = Plan {
+    let plan = CampaignPlan {
         objective: objective(json, how, &mut found),
         campaign: optional_text(json, "campaign", &mut found),
         framework: framework(json, &mut found),
@@ -83,7 +83,7 @@ impl At<'_> {
     }
 
     /// A field that is there and is not null.
-    fn given(&self, field: &str) -> Option<&Json> {
+    fn get_value(&self, field: &str) -> Option<&Json> {
         self.json.get(field).filter(|value| !value.is_null())
     }
 }
@@ -167,7 +167,7 @@ fn texts(value: Option<&Json>, path: &str, found: &mut Found) -> Vec<String> {
     list
 }
 
-fn tasks(json: &Json, how: Reading<'_>, found: &mut Found) -> Vec<Task> {
+fn tasks(json: &Json, how: Reading<'_>, found: &mut Found) -> Vec<PlanTask> {
     let hint = "give a list with at least one task: {\"seq\", \"slug\", \"delta\", \"verify\"}";
     match json.get("tasks") {
         None | Some(Json::Null) if how.may_be_empty => {}
@@ -182,7 +182,7 @@ fn tasks(json: &Json, how: Reading<'_>, found: &mut Found) -> Vec<Task> {
     Vec::new()
 }
 
-fn task(at: &At<'_>, found: &mut Found) -> Task {
+fn task(at: &At<'_>, found: &mut Found) -> PlanTask {
     if !at.json.is_object() {
         let path = format!("tasks[{}]", at.index);
         let message = at.says(&format!("must be an object, not {}", at.json.kind()));
@@ -190,7 +190,7 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         return empty_task();
     }
     let kind = kind(at, found);
-    Task {
+    PlanTask {
         seq: seq(at, found),
         slug: slug(at, found),
         delta: delta(at, kind, found),
@@ -198,25 +198,25 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         verify: verify(at, found),
         verify_source: verify_source(at, found),
         budget: budget(at, found),
-        budget_given: Spelled(at.given("budget").cloned().unwrap_or_default()),
+        budget_given: Spelled(at.get_value("budget").cloned().unwrap_or_default()),
         direct: direct(at, found),
         repairs: count(at, "repairs", MAX_REPAIRS, found),
         plan_reads: count(at, "plan_reads", MAX_PLAN_READS, found),
         depends: depends(at, found),
-        depends_given: Spelled(at.given("depends").cloned().unwrap_or_default()),
+        depends_given: Spelled(at.get_value("depends").cloned().unwrap_or_default()),
         preflight: commands(at, found),
         target_lines: target_lines(at, found),
         creates: paths(at, "creates", found),
         worker: worker(at, found),
-        worker_given: Spelled(at.given("worker").cloned().unwrap_or_default()),
+        worker_given: Spelled(at.get_value("worker").cloned().unwrap_or_default()),
         allow: allow(at, found),
         story: story(at, found),
         other: others(at.json, &TASK_FIELDS),
     }
 }
 
-fn empty_task() -> Task {
-    Task {
+fn empty_task() -> PlanTask {
+    PlanTask {
         seq: String::new(),
         slug: String::new(),
         kind: TaskType::Build,
@@ -243,7 +243,7 @@ fn empty_task() -> Task {
 
 /// The seq as it stands, also when it is wrong: the graph can then still say what depends on it.
 fn seq(at: &At<'_>, found: &mut Found) -> String {
-    let text = match at.given("seq") {
+    let text = match at.get_value("seq") {
         None => {
             at.missing("seq", "number the tasks \"001\", \"002\", …", found);
             return String::new();
@@ -266,7 +266,7 @@ fn seq(at: &At<'_>, found: &mut Found) -> String {
 }
 
 fn slug(at: &At<'_>, found: &mut Found) -> String {
-    match at.given("slug") {
+    match at.get_value("slug") {
         None => at.missing("slug", "give the task a short name such as \"add-login\"", found),
         Some(Json::String(slug)) => match check_slug(slug) {
             Ok(()) => return slug.clone(),
@@ -283,7 +283,7 @@ fn slug(at: &At<'_>, found: &mut Found) -> String {
 /// `None` where it cannot be read, so that nothing else is judged by a type nobody meant.
 fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
     let words = [TaskType::Spec, TaskType::Build, TaskType::Verify];
-    let Some(value) = at.given("type") else { return Some(TaskType::Build) };
+    let Some(value) = at.get_value("type") else { return Some(TaskType::Build) };
     let kind = words.into_iter().find(|kind| value.as_str() == Some(kind.word()));
     if kind.is_none() {
         let message = at.says("type must be one of SPEC, BUILD, VERIFY");
@@ -294,7 +294,7 @@ fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
 
 fn worker(at: &At<'_>, found: &mut Found) -> Worker {
     let words = [Worker::Builder, Worker::Coder];
-    let Some(value) = at.given("worker") else { return Worker::Builder };
+    let Some(value) = at.get_value("worker") else { return Worker::Builder };
     let worker = words.into_iter().find(|worker| value.as_str() == Some(worker.word()));
     if worker.is_none() {
         let message = at.says("worker must be one of builder, coder");
@@ -305,7 +305,7 @@ fn worker(at: &At<'_>, found: &mut Found) -> Worker {
 
 /// What a coder is told.
 fn story(at: &At<'_>, found: &mut Found) -> Option<String> {
-    let value = at.given("story")?;
+    let value = at.get_value("story")?;
     let story = value.as_str().filter(|text| !text.trim().is_empty());
     if story.is_none() {
         found.add(at.path("story"), at.says("story must be a text"), "say what is wanted, and how to tell");
@@ -315,7 +315,7 @@ fn story(at: &At<'_>, found: &mut Found) -> Option<String> {
 
 /// What gates may find without stopping the task: words of theirs, each with a path or without.
 fn allow(at: &At<'_>, found: &mut Found) -> Vec<String> {
-    let Some(value) = at.given("allow") else { return Vec::new() };
+    let Some(value) = at.get_value("allow") else { return Vec::new() };
     let hint = "write a list such as [\"test_removed tests/old_test.py\"]";
     let Json::Array(items) = value else {
         found.add(at.path("allow"), at.says("allow must be a list"), hint);
@@ -323,7 +323,7 @@ fn allow(at: &At<'_>, found: &mut Found) -> Vec<String> {
     };
     let mut allowed = Vec::new();
     for item in items {
-        match item.as_str().map(|text| Allowance::parse(text, "the plan").map(|_| text)) {
+        match item.as_str().map(|text| FindingAllowance::parse(text, "the plan").map(|_| text)) {
             Some(Ok(text)) => allowed.push(text.to_owned()),
             Some(Err(message)) => found.add(at.path("allow"), at.says(&message), hint),
             None => found.add(at.path("allow"), at.says("allow must be a list of strings"), hint),
@@ -335,7 +335,7 @@ fn allow(at: &At<'_>, found: &mut Found) -> Vec<String> {
 fn delta(at: &At<'_>, kind: Option<TaskType>, found: &mut Found) -> Vec<String> {
     let hint = "list the files that the task may change";
     let needed = kind.is_some_and(|kind| kind != TaskType::Verify);
-    match at.given("delta") {
+    match at.get_value("delta") {
         None if needed => at.missing("delta", hint, found),
         None => {}
         Some(Json::Array(items)) if items.is_empty() && needed => {
@@ -349,7 +349,7 @@ fn delta(at: &At<'_>, kind: Option<TaskType>, found: &mut Found) -> Vec<String> 
 }
 
 fn paths(at: &At<'_>, field: &str, found: &mut Found) -> Vec<String> {
-    let items = match at.given(field) {
+    let items = match at.get_value(field) {
         None => return Vec::new(),
         Some(Json::Array(items)) => items,
         Some(_) => {
@@ -375,7 +375,7 @@ fn paths(at: &At<'_>, field: &str, found: &mut Found) -> Vec<String> {
 
 fn verify(at: &At<'_>, found: &mut Found) -> String {
     let hint = "give the command that shows whether the task is done";
-    match at.given("verify") {
+    match at.get_value("verify") {
         None => at.missing("verify", hint, found),
         Some(Json::String(text)) if text.trim().is_empty() => {
             found.add(at.path("verify"), at.says("verify is empty"), hint);
@@ -401,7 +401,7 @@ fn command(at: &At<'_>, field: &str, text: &str, found: &mut Found) -> String {
 }
 
 fn commands(at: &At<'_>, found: &mut Found) -> Vec<String> {
-    let list = match at.given("preflight") {
+    let list = match at.get_value("preflight") {
         None => return Vec::new(),
         Some(Json::String(text)) => vec![text.clone()],
         Some(value) => texts(Some(value), &at.path("preflight"), found),
@@ -411,7 +411,7 @@ fn commands(at: &At<'_>, found: &mut Found) -> Vec<String> {
 }
 
 fn verify_source(at: &At<'_>, found: &mut Found) -> Option<String> {
-    let value = at.given("verify_source")?;
+    let value = at.get_value("verify_source")?;
     let hint = "name the test file by its path from the root of the repository".to_owned();
     let Some(text) = value.as_str() else {
         let what = format!("must be a string, not {}", value.kind());
@@ -428,7 +428,7 @@ fn verify_source(at: &At<'_>, found: &mut Found) -> Option<String> {
 }
 
 fn budget(at: &At<'_>, found: &mut Found) -> u64 {
-    let Some(value) = at.given("budget") else { return DEFAULT_BUDGET };
+    let Some(value) = at.get_value("budget") else { return DEFAULT_BUDGET };
     let number = value.as_whole().and_then(|number| u64::try_from(number).ok());
     match number.filter(|number| (1..=MAX_BUDGET).contains(number)) {
         Some(number) => number,
@@ -442,7 +442,7 @@ fn budget(at: &At<'_>, found: &mut Found) -> u64 {
 
 /// Whether the task may be built in the direct mode, where the plan says so.
 fn direct(at: &At<'_>, found: &mut Found) -> Option<DirectMode> {
-    let value = at.given("direct")?;
+    let value = at.get_value("direct")?;
     let words = [DirectMode::Auto, DirectMode::Never];
     let direct = words.into_iter().find(|mode| value.as_str() == Some(mode.word()));
     if direct.is_none() {
@@ -454,7 +454,7 @@ fn direct(at: &At<'_>, found: &mut Found) -> Option<DirectMode> {
 
 /// A number that the plan may give in place of a setting of the builder.
 fn count(at: &At<'_>, field: &str, most: u64, found: &mut Found) -> Option<u64> {
-    let value = at.given(field)?;
+    let value = at.get_value(field)?;
     let number = value.as_whole().and_then(|number| u64::try_from(number).ok());
     let number = number.filter(|number| *number <= most);
     if number.is_none() {
@@ -467,7 +467,7 @@ fn count(at: &At<'_>, field: &str, most: u64, found: &mut Found) -> Option<u64> 
 
 fn depends(at: &At<'_>, found: &mut Found) -> Vec<String> {
     let hint = "write \"none\", a seq, or a list of seqs";
-    match at.given("depends") {
+    match at.get_value("depends") {
         None => Vec::new(),
         Some(Json::Array(items)) => {
             let mut list = Vec::with_capacity(items.len());
@@ -506,8 +506,8 @@ fn dependency(value: &Json) -> Result<Option<String>, ()> {
     }
 }
 
-fn target_lines(at: &At<'_>, found: &mut Found) -> Vec<(String, Lines)> {
-    let Some(value) = at.given("target_lines") else { return Vec::new() };
+fn target_lines(at: &At<'_>, found: &mut Found) -> Vec<(String, LineRange)> {
+    let Some(value) = at.get_value("target_lines") else { return Vec::new() };
     let hint = "write {\"src/login.py\": \"40-80\"}";
     if !value.is_object() {
         let message = at.says(&format!("target_lines must be an object, not {}", value.kind()));
@@ -515,13 +515,13 @@ fn target_lines(at: &At<'_>, found: &mut Found) -> Vec<(String, Lines)> {
     }
     let mut list = Vec::new();
     for (file, lines) in value.fields() {
-        let path = at.path(&format!("target_lines[{}]", shown(file)));
+        let path = at.path(&format!("target_lines[{}]", quote_name(file)));
         if let Err(wrong) = check_path(file) {
             found.add(path.clone(), at.says(&format!("target_lines {}", wrong.what)), wrong.hint);
         }
         let number = lines.as_whole().map(|number| number.to_string());
         let text = lines.as_str().or(number.as_deref());
-        match text.and_then(Lines::parse) {
+        match text.and_then(LineRange::parse) {
             Some(lines) => list.push((file.clone(), lines)),
             None => {
                 let message =
@@ -539,14 +539,15 @@ fn others(json: &Json, known: &[&str]) -> Vec<(String, Json)> {
 }
 
 /// What is wrong between the tasks: seqs that are there twice, dependencies that lead nowhere, cycles.
-fn graph(plan: &Plan, json: &Json, how: Reading<'_>, found: &mut Found) {
-    let named: Vec<(usize, &Task)> =
+fn graph(plan: &CampaignPlan, json: &Json, how: Reading<'_>, found: &mut Found) {
+    let named: Vec<(usize, &PlanTask)> =
         plan.tasks.iter().enumerate().filter(|(_, task)| !task.seq.is_empty()).collect();
     let tasks: Vec<(&str, &[String])> =
         named.iter().map(|(_, task)| (task.seq.as_str(), task.depends.as_slice())).collect();
     let Err(problems) = Graph::build(&tasks) else { return };
     let mut places = Places::new(&named, json);
-    let elsewhere = |problem: &&Problem| how.is_revision && matches!(problem, Problem::Unknown { .. });
+    let elsewhere =
+        |problem: &&PlanProblem| how.is_revision && matches!(problem, PlanProblem::Unknown { .. });
     for problem in problems.iter().filter(|problem| !elsewhere(problem)) {
         if found.is_full() {
             // What is only counted needs no place; looking for it could take long in a hostile plan.
@@ -554,27 +555,29 @@ fn graph(plan: &Plan, json: &Json, how: Reading<'_>, found: &mut Found) {
             continue;
         }
         let path = match problem {
-            Problem::Unknown { seq, depends } => places.depends(seq, Some(depends)),
-            Problem::Itself { seq } => places.depends(seq, Some(seq)),
-            Problem::Cycle { path } => path.first().map_or_else(String::new, |seq| places.depends(seq, None)),
-            Problem::Duplicate { seq, first } => places.duplicate(seq, first),
-            Problem::Unnamed { position } => places.at(*position),
-            Problem::TooManyTasks { .. } | Problem::TooManyDepends { .. } => "tasks".to_owned(),
+            PlanProblem::Unknown { seq, depends } => places.depends(seq, Some(depends)),
+            PlanProblem::Itself { seq } => places.depends(seq, Some(seq)),
+            PlanProblem::Cycle { path } => {
+                path.first().map_or_else(String::new, |seq| places.depends(seq, None))
+            }
+            PlanProblem::Duplicate { seq, first } => places.duplicate(seq, first),
+            PlanProblem::Unnamed { position } => places.at(*position),
+            PlanProblem::TooManyTasks { .. } | PlanProblem::TooManyDepends { .. } => "tasks".to_owned(),
         };
-        found.add(path, told(problem), problem.hint());
+        found.add(path, describe_problem(problem), problem.hint());
     }
 }
 
 /// A task that depends on itself is the shortest cycle, and is told as one.
-pub(super) fn told(problem: &Problem) -> String {
+pub(super) fn describe_problem(problem: &PlanProblem) -> String {
     match problem {
-        Problem::Itself { seq } => format!("Cycle detected in task dependencies: {seq} → {seq}"),
-        Problem::Unnamed { .. }
-        | Problem::Duplicate { .. }
-        | Problem::Unknown { .. }
-        | Problem::Cycle { .. }
-        | Problem::TooManyTasks { .. }
-        | Problem::TooManyDepends { .. } => problem.to_string(),
+        PlanProblem::Itself { seq } => format!("Cycle detected in task dependencies: {seq} → {seq}"),
+        PlanProblem::Unnamed { .. }
+        | PlanProblem::Duplicate { .. }
+        | PlanProblem::Unknown { .. }
+        | PlanProblem::Cycle { .. }
+        | PlanProblem::TooManyTasks { .. }
+        | PlanProblem::TooManyDepends { .. } => problem.to_string(),
     }
 }
 
@@ -586,11 +589,11 @@ struct Places<'a> {
     /// How many of each spelling were told as a second one.
     told: HashMap<&'a str, usize>,
     order: Vec<usize>,
-    tasks: HashMap<usize, &'a Task>,
+    tasks: HashMap<usize, &'a PlanTask>,
 }
 
 impl<'a> Places<'a> {
-    fn new(named: &[(usize, &'a Task)], json: &'a Json) -> Places<'a> {
+    fn new(named: &[(usize, &'a PlanTask)], json: &'a Json) -> Places<'a> {
         let mut spelled: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, task) in named {
             spelled.entry(&task.seq).or_default().push(*index);

@@ -5,19 +5,19 @@
 
 use std::collections::HashMap;
 
-use ftl_core::plan::{Graph, Problem, Seq, Status};
+use ftl_core::plan::{Graph, PlanProblem, Seq, TaskStatus};
 
 use super::errors::{Found, PlanErrors};
-use super::{DEFAULT_BUDGET, DirectMode, Plan, Spelled, Task, TaskType, Worker, fields};
+use super::{CampaignPlan, DEFAULT_BUDGET, DirectMode, PlanTask, Spelled, TaskType, Worker, fields};
 use ftl_core::json::{Json, JsonExt as _};
 
 /// A task of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CampaignTask {
     /// What the plan says about it.
-    pub task: Task,
+    pub task: PlanTask,
     /// How far it has come.
-    pub status: Status,
+    pub status: TaskStatus,
     /// When its status last changed.
     pub updated_at: Option<String>,
     /// The tasks that keep it from running, by seq; only for a task that is blocked because of others.
@@ -30,7 +30,7 @@ pub struct CampaignTask {
 
 /// What a merge made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Merged {
+pub struct MergedPlan {
     /// The tasks as they are now, old ones in their order, new ones last.
     pub tasks: Vec<CampaignTask>,
     /// The seqs of the tasks that changed or are new, in that order.
@@ -43,10 +43,10 @@ pub struct Merged {
 
 impl CampaignTask {
     /// A task that has not begun.
-    pub fn pending(task: Task) -> CampaignTask {
+    pub fn pending(task: PlanTask) -> CampaignTask {
         CampaignTask {
             task,
-            status: Status::Pending,
+            status: TaskStatus::Pending,
             updated_at: None,
             blocked_by: Vec::new(),
             root_causes: Vec::new(),
@@ -61,7 +61,7 @@ impl CampaignTask {
     }
 
     /// Gives it a status; what blocked it before does not count any more.
-    pub fn settle(&mut self, status: Status, now: &str) {
+    pub fn settle(&mut self, status: TaskStatus, now: &str) {
         self.status = status;
         self.updated_at = Some(now.to_owned());
         self.unblock();
@@ -69,7 +69,7 @@ impl CampaignTask {
 
     /// Whether it is blocked only because others are.
     pub fn is_cascade(&self) -> bool {
-        self.status == Status::Blocked && !self.blocked_by.is_empty()
+        self.status == TaskStatus::Blocked && !self.blocked_by.is_empty()
     }
 
     /// The task as `campaign.json` has it.
@@ -102,7 +102,7 @@ impl CampaignTask {
 }
 
 /// Merges a revision, read with [`super::Reading::is_revision`], into the tasks of a campaign.
-pub fn merge(tasks: &[CampaignTask], revised: &Plan, now: &str) -> Result<Merged, PlanErrors> {
+pub fn merge(tasks: &[CampaignTask], revised: &CampaignPlan, now: &str) -> Result<MergedPlan, PlanErrors> {
     let mut work = Work { tasks: tasks.to_vec(), changed: vec![false; tasks.len()], kept: Vec::new(), now };
     let places: HashMap<String, usize> =
         tasks.iter().enumerate().map(|(at, task)| (compared(&task.task.seq), at)).collect();
@@ -114,7 +114,7 @@ pub fn merge(tasks: &[CampaignTask], revised: &Plan, now: &str) -> Result<Merged
     }
     let graph = work.graph(revised)?;
     work.revive(&graph);
-    Ok(work.done())
+    Ok(work.finish())
 }
 
 /// A seq in the one spelling that equals all others of it.
@@ -134,21 +134,21 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn revise(&mut self, at: usize, revised: &Task) {
+    fn revise(&mut self, at: usize, revised: &PlanTask) {
         let old = &mut self.tasks[at];
         let differs = !same_work(&old.task, revised);
         match old.status {
-            Status::Complete | Status::InProgress => {
+            TaskStatus::Complete | TaskStatus::InProgress => {
                 if differs {
                     self.kept.push(old.task.seq.clone());
                 }
             }
-            Status::Pending if !differs => {}
-            Status::Pending | Status::Blocked => {
+            TaskStatus::Pending if !differs => {}
+            TaskStatus::Pending | TaskStatus::Blocked => {
                 // The campaign's own spelling of the seq stays: files are named by it.
                 let seq = std::mem::take(&mut old.task.seq);
-                old.task = Task { seq, ..revised.clone() };
-                old.status = Status::Pending;
+                old.task = PlanTask { seq, ..revised.clone() };
+                old.status = TaskStatus::Pending;
                 old.unblock();
                 old.revised_at = Some(self.now.to_owned());
                 self.changed[at] = true;
@@ -156,14 +156,14 @@ impl Work<'_> {
         }
     }
 
-    fn add(&mut self, task: &Task) {
+    fn add(&mut self, task: &PlanTask) {
         let revised_at = Some(self.now.to_owned());
         self.tasks.push(CampaignTask { revised_at, ..CampaignTask::pending(task.clone()) });
         self.changed.push(true);
     }
 
     /// Proves the whole graph, or tells what is wrong with paths into the revision.
-    fn graph(&self, revised: &Plan) -> Result<Graph, PlanErrors> {
+    fn graph(&self, revised: &CampaignPlan) -> Result<Graph, PlanErrors> {
         let tasks: Vec<(&str, &[String])> =
             self.tasks.iter().map(|task| (task.task.seq.as_str(), task.task.depends.as_slice())).collect();
         let problems = match Graph::build(&tasks) {
@@ -172,7 +172,7 @@ impl Work<'_> {
         };
         let mut found = Found::default();
         for problem in &problems {
-            found.add(path_of(problem, revised), fields::told(problem), problem.hint());
+            found.add(path_of(problem, revised), fields::describe_problem(problem), problem.hint());
         }
         found.or(Graph::default())
     }
@@ -190,24 +190,24 @@ impl Work<'_> {
             let task = &mut self.tasks[place.index()];
             let is_cascade = task.is_cascade();
             dead[place.index()] = match task.status {
-                Status::Complete | Status::InProgress => false,
-                Status::Pending => !behind.is_empty(),
-                Status::Blocked => !is_cascade || !behind.is_empty(),
+                TaskStatus::Complete | TaskStatus::InProgress => false,
+                TaskStatus::Pending => !behind.is_empty(),
+                TaskStatus::Blocked => !is_cascade || !behind.is_empty(),
             };
             if is_cascade && behind.is_empty() {
-                task.status = Status::Pending;
+                task.status = TaskStatus::Pending;
                 task.unblock();
                 task.revised_at = Some(self.now.to_owned());
                 self.changed[place.index()] = true;
             } else if is_cascade {
                 task.blocked_by = behind;
-            } else if task.status != Status::Blocked {
+            } else if task.status != TaskStatus::Blocked {
                 task.unblock();
             }
         }
     }
 
-    fn done(self) -> Merged {
+    fn finish(self) -> MergedPlan {
         let changed: Vec<String> = self
             .tasks
             .iter()
@@ -216,35 +216,39 @@ impl Work<'_> {
             .map(|(task, _)| task.task.seq.clone())
             .collect();
         let unchanged = self.tasks.len() - changed.len();
-        Merged { tasks: self.tasks, changed, unchanged, kept: self.kept }
+        MergedPlan { tasks: self.tasks, changed, unchanged, kept: self.kept }
     }
 }
 
 /// Whether two tasks ask for the same work, however their seqs are spelled.
-fn same_work(old: &Task, new: &Task) -> bool {
-    let depends = |task: &Task| task.depends.iter().map(|seq| compared(seq)).collect::<Vec<_>>();
-    let rest = |task: &Task| Task { seq: String::new(), depends: Vec::new(), ..task.clone() };
+fn same_work(old: &PlanTask, new: &PlanTask) -> bool {
+    let depends = |task: &PlanTask| task.depends.iter().map(|seq| compared(seq)).collect::<Vec<_>>();
+    let rest = |task: &PlanTask| PlanTask { seq: String::new(), depends: Vec::new(), ..task.clone() };
     depends(old) == depends(new) && rest(old) == rest(new)
 }
 
-fn path_of(problem: &Problem, revised: &Plan) -> String {
+fn path_of(problem: &PlanProblem, revised: &CampaignPlan) -> String {
     let seq = match problem {
-        Problem::Unknown { seq, .. } | Problem::Itself { seq } | Problem::Duplicate { seq, .. } => Some(seq),
-        Problem::Cycle { path } => path.iter().find(|seq| revised.find(seq).is_some()).or(path.first()),
-        Problem::Unnamed { .. } | Problem::TooManyTasks { .. } | Problem::TooManyDepends { .. } => None,
+        PlanProblem::Unknown { seq, .. }
+        | PlanProblem::Itself { seq }
+        | PlanProblem::Duplicate { seq, .. } => Some(seq),
+        PlanProblem::Cycle { path } => path.iter().find(|seq| revised.find(seq).is_some()).or(path.first()),
+        PlanProblem::Unnamed { .. }
+        | PlanProblem::TooManyTasks { .. }
+        | PlanProblem::TooManyDepends { .. } => None,
     };
     let Some(seq) = seq else { return "tasks".to_owned() };
     let place = revised.tasks.iter().position(|task| compared(&task.seq) == compared(seq));
-    let field = if matches!(problem, Problem::Duplicate { .. }) { "seq" } else { "depends" };
+    let field = if matches!(problem, PlanProblem::Duplicate { .. }) { "seq" } else { "depends" };
     place.map_or_else(|| format!("task {seq}"), |at| format!("tasks[{at}].{field}"))
 }
 
 /// Reads only what the graph of a campaign is made of: a task's seq, what it depends on, how far it is.
-pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String> {
+pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, TaskStatus), String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str);
     let number = || json.get("seq")?.as_whole().map(|number| format!("{number:03}"));
     let seq = text("seq").map(str::to_owned).or_else(number).ok_or("a task has no seq")?;
-    let status = Status::parse(text("status").unwrap_or("pending"));
+    let status = TaskStatus::parse(text("status").unwrap_or("pending"));
     let status = status.map_err(|error| format!("task {seq}: {error}"))?;
     Ok((seq, list(json, "depends"), status))
 }
@@ -261,7 +265,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
         .into_iter()
         .find(|worker| text("worker").as_deref() == Some(worker.word()));
     let target_lines = json.get("target_lines").into_iter().flat_map(Json::fields);
-    let task = Task {
+    let task = PlanTask {
         slug: text("slug").unwrap_or_default(),
         kind: kind.unwrap_or(TaskType::Build),
         delta: list(json, "delta"),
@@ -278,7 +282,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
         depends_given: Spelled(json.get("depends").cloned().unwrap_or_default()),
         preflight: list(json, "preflight"),
         target_lines: target_lines
-            .filter_map(|(path, lines)| Some((path.clone(), super::Lines::parse(lines.as_str()?)?)))
+            .filter_map(|(path, lines)| Some((path.clone(), super::LineRange::parse(lines.as_str()?)?)))
             .collect(),
         creates: list(json, "creates"),
         worker: worker.unwrap_or(Worker::Builder),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use super::Plan;
+use super::CampaignPlan;
 use ftl_code::commands::files::named_files;
 use ftl_code::names::bare;
 
@@ -34,7 +34,7 @@ impl fmt::Display for MissingFile {
 }
 
 /// The files that verify commands of a plan name and that nobody has or makes, in a repository.
-pub fn missing_files(plan: &Plan, root: &Path) -> Vec<MissingFile> {
+pub fn missing_files(plan: &CampaignPlan, root: &Path) -> Vec<MissingFile> {
     let made: BTreeSet<&str> =
         plan.tasks.iter().flat_map(|task| &task.delta).map(|path| bare(path)).collect();
     let mut missing = Vec::new();

@@ -18,7 +18,7 @@ use ftl_core::plan::Seq;
 use ftl_core::value::Value;
 
 pub use errors::{MAX_ERRORS, PlanError, PlanErrors};
-use ftl_code::context::Lines;
+use ftl_code::context::LineRange;
 use ftl_code::framework::Rules;
 pub use ftl_code::names::{
     MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of,
@@ -46,7 +46,7 @@ pub const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 /// A plan: an objective and the tasks that reach it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct CampaignPlan {
     /// What the plan is to reach.
     pub objective: String,
     /// The short name of the campaign, where the plan gives one.
@@ -58,14 +58,14 @@ pub struct Plan {
     /// What the code must and must not look like, as the plan says.
     pub idioms: Rules,
     /// The tasks, in the order of the file.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<PlanTask>,
     /// Fields that this version does not know, as they were.
     pub other: Vec<(String, Json)>,
 }
 
 /// One task of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct PlanTask {
     /// Its number as it is spelled: three digits or more.
     pub seq: String,
     /// Its short name in kebab case; safe in a file name.
@@ -95,7 +95,7 @@ pub struct Task {
     /// Commands that must succeed before the verify command is worth running.
     pub preflight: Vec<String>,
     /// For files of the delta the lines that matter.
-    pub target_lines: Vec<(String, Lines)>,
+    pub target_lines: Vec<(String, LineRange)>,
     /// The files among the delta that do not exist yet.
     pub creates: Vec<String>,
     /// Which protocol does it.
@@ -136,18 +136,18 @@ pub struct Reading<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaxPlan {
     /// The plan, with what was left out filled in. It may have no tasks.
-    pub plan: Plan,
+    pub plan: CampaignPlan,
     /// What stands in for a missing objective, as a sentence for a person.
     pub note: Option<String>,
 }
 
 /// Reads and validates a whole plan by itself.
-pub fn read(text: &str) -> Result<Plan, PlanErrors> {
+pub fn read(text: &str) -> Result<CampaignPlan, PlanErrors> {
     read_as(text, Reading::default())
 }
 
 /// Reads and validates a plan.
-pub fn read_as(text: &str, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+pub fn read_as(text: &str, how: Reading<'_>) -> Result<CampaignPlan, PlanErrors> {
     check(&parse(text)?, how)
 }
 
@@ -183,7 +183,7 @@ pub fn read_lax(text: &str, campaign: Option<&str>) -> Result<LaxPlan, PlanError
 }
 
 /// Validates a plan that has been read as JSON already.
-pub fn check(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+pub fn check(json: &Json, how: Reading<'_>) -> Result<CampaignPlan, PlanErrors> {
     fields::plan(json, how)
 }
 
@@ -201,9 +201,9 @@ pub fn validation(json: &Json) -> Json {
     result
 }
 
-impl Plan {
+impl CampaignPlan {
     /// The task that a seq names, in any spelling: `1` is `001`.
-    pub fn find(&self, seq: &str) -> Option<&Task> {
+    pub fn find(&self, seq: &str) -> Option<&PlanTask> {
         let wanted = Seq::read(seq)?;
         self.tasks.iter().find(|task| Seq::read(&task.seq) == Some(wanted))
     }
@@ -217,7 +217,7 @@ impl Plan {
         json.put("framework", self.framework.clone());
         json.put("framework_confidence", self.framework_confidence);
         json.put("idioms", self.idioms.to_json());
-        json.put("tasks", Json::Array(self.tasks.iter().map(Task::to_json).collect()));
+        json.put("tasks", Json::Array(self.tasks.iter().map(PlanTask::to_json).collect()));
         for (key, value) in &self.other {
             json.put(key, value.clone());
         }
@@ -226,7 +226,7 @@ impl Plan {
 
     /// The plan as the file has it: budgets that it leaves out stay left out, so that settings can give them.
     pub fn to_json_as_given(&self) -> Json {
-        let as_given = |task: &Task| {
+        let as_given = |task: &PlanTask| {
             let keeps = |key: &str| key != "budget" || task.given_budget().is_some();
             Json::Object(task.to_json().into_fields().into_iter().filter(|(key, _)| keeps(key)).collect())
         };
@@ -246,12 +246,12 @@ impl Plan {
             framework: self.framework.clone(),
             framework_confidence: self.framework_confidence,
             idioms: Some(idioms),
-            tasks: self.tasks.iter().map(Task::to_shape).collect(),
+            tasks: self.tasks.iter().map(PlanTask::to_shape).collect(),
         }
     }
 }
 
-impl Task {
+impl PlanTask {
     /// Says who does it, where the plan does not.
     pub fn staff(&mut self, worker: Worker) {
         if self.worker_given.0 == Json::Null {
@@ -322,13 +322,13 @@ impl Task {
     }
 
     fn target_lines_json(&self) -> Json {
-        let lines = |lines: &Lines| Json::from(format!("{}-{}", lines.first, lines.last));
+        let lines = |lines: &LineRange| Json::from(format!("{}-{}", lines.first, lines.last));
         Json::object(self.target_lines.iter().map(|(path, found)| (path.as_str(), lines(found))))
     }
 
     fn to_shape(&self) -> shapes::PlanTask {
         let listed = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
-        let lines = |lines: &Lines| Value::text(format!("{}-{}", lines.first, lines.last));
+        let lines = |lines: &LineRange| Value::text(format!("{}-{}", lines.first, lines.last));
         let target_lines = (!self.target_lines.is_empty())
             .then(|| Value::record(self.target_lines.iter().map(|(path, found)| (path, lines(found)))));
         shapes::PlanTask {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_core::plan::{Graph, Place};
+use ftl_core::plan::{Graph, TaskIndex};
 
-use super::{Plan, Task};
+use super::{CampaignPlan, PlanTask};
 
 /// How many conflicts are told.
 pub const MAX_CONFLICTS: usize = 200;
@@ -17,7 +17,7 @@ pub const MAX_PAIRS: usize = 100_000;
 /// A plan as it will be carried out.
 pub struct Preview<'a> {
     /// Every task after all that it depends on, with how many tasks stand before it at least.
-    pub order: Vec<(&'a Task, usize)>,
+    pub order: Vec<(&'a PlanTask, usize)>,
     /// Tasks that would change the same files and that nothing puts in an order.
     pub conflicts: Vec<Conflict>,
     /// Whether all pairs of tasks were looked at, and all conflicts are told.
@@ -35,7 +35,7 @@ pub struct Conflict {
 
 impl<'a> Preview<'a> {
     /// A plan that is valid; an error where its graph is none.
-    pub fn of(plan: &'a Plan) -> Result<Preview<'a>, String> {
+    pub fn of(plan: &'a CampaignPlan) -> Result<Preview<'a>, String> {
         let arrows: Vec<(&str, &[String])> =
             plan.tasks.iter().map(|task| (task.seq.as_str(), task.depends.as_slice())).collect();
         let graph = Graph::build(&arrows)
@@ -45,7 +45,7 @@ impl<'a> Preview<'a> {
             let above = graph.depends(*place).iter().map(|parent| depth[parent.index()] + 1);
             depth[place.index()] = above.max().unwrap_or(0);
         }
-        let mut order: Vec<Place> = graph.order().to_vec();
+        let mut order: Vec<TaskIndex> = graph.order().to_vec();
         order.sort_by_key(|place| (depth[place.index()], *place));
         let order = order.iter().map(|place| (&plan.tasks[place.index()], depth[place.index()])).collect();
         let (conflicts, is_whole) = conflicts(plan, &graph, &depth);
@@ -64,7 +64,7 @@ impl<'a> Preview<'a> {
 
     /// `{order, depth, budget, conflicts, whole}`.
     pub fn to_json(&self) -> Json {
-        let task = |(task, depth): &(&Task, usize)| {
+        let task = |(task, depth): &(&PlanTask, usize)| {
             Json::object([
                 ("seq", Json::from(task.seq.as_str())),
                 ("slug", Json::from(task.slug.as_str())),
@@ -90,14 +90,14 @@ impl<'a> Preview<'a> {
 }
 
 /// Tasks that share files and that nothing puts in an order; whether all of them were found.
-fn conflicts(plan: &Plan, graph: &Graph, depth: &[usize]) -> (Vec<Conflict>, bool) {
-    let mut by_file: BTreeMap<&str, Vec<Place>> = BTreeMap::new();
+fn conflicts(plan: &CampaignPlan, graph: &Graph, depth: &[usize]) -> (Vec<Conflict>, bool) {
+    let mut by_file: BTreeMap<&str, Vec<TaskIndex>> = BTreeMap::new();
     for (task, place) in plan.tasks.iter().zip(graph.places()) {
         for file in &task.delta {
             by_file.entry(file).or_default().push(place);
         }
     }
-    let mut shared: BTreeMap<(Place, Place), Vec<String>> = BTreeMap::new();
+    let mut shared: BTreeMap<(TaskIndex, TaskIndex), Vec<String>> = BTreeMap::new();
     let mut left = MAX_PAIRS;
     'all: for (file, places) in by_file {
         for (at, one) in places.iter().enumerate() {
@@ -109,14 +109,17 @@ fn conflicts(plan: &Plan, graph: &Graph, depth: &[usize]) -> (Vec<Conflict>, boo
         }
     }
     shared.retain(|(one, other), _| !is_ordered(graph, depth, *one, *other));
-    let all = told(plan, &shared);
+    let all = list_conflicts(plan, &shared);
     let is_whole = left > 0 && all.len() == shared.len();
     (all, is_whole)
 }
 
-fn told(plan: &Plan, shared: &BTreeMap<(Place, Place), Vec<String>>) -> Vec<Conflict> {
-    let seq = |place: &Place| plan.tasks[place.index()].seq.clone();
-    let conflict = |((one, other), files): (&(Place, Place), &Vec<String>)| Conflict {
+fn list_conflicts(
+    plan: &CampaignPlan,
+    shared: &BTreeMap<(TaskIndex, TaskIndex), Vec<String>>,
+) -> Vec<Conflict> {
+    let seq = |place: &TaskIndex| plan.tasks[place.index()].seq.clone();
+    let conflict = |((one, other), files): (&(TaskIndex, TaskIndex), &Vec<String>)| Conflict {
         tasks: (seq(one), seq(other)),
         files: files.clone(),
     };
@@ -124,7 +127,7 @@ fn told(plan: &Plan, shared: &BTreeMap<(Place, Place), Vec<String>>) -> Vec<Conf
 }
 
 /// Whether one of two tasks can only start when the other has ended.
-fn is_ordered(graph: &Graph, depth: &[usize], one: Place, other: Place) -> bool {
+fn is_ordered(graph: &Graph, depth: &[usize], one: TaskIndex, other: TaskIndex) -> bool {
     let (low, high) = if depth[one.index()] > depth[other.index()] { (one, other) } else { (other, one) };
     let mut seen = vec![false; graph.len()];
     let mut open = vec![low];
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
     use crate::plan_file::read;
 
-    fn plan(rows: &[(&str, &str, &str)]) -> Plan {
+    fn plan(rows: &[(&str, &str, &str)]) -> CampaignPlan {
         let tasks: Vec<String> = rows
             .iter()
             .map(|(seq, depends, files)| {
@@ -166,7 +169,7 @@ mod tests {
         read(&format!(r#"{{"objective":"o","tasks":[{}]}}"#, tasks.join(","))).unwrap()
     }
 
-    fn shown(rows: &[(&str, &str, &str)]) -> (String, String) {
+    fn render_rows(rows: &[(&str, &str, &str)]) -> (String, String) {
         let plan = plan(rows);
         let preview = Preview::of(&plan).unwrap();
         assert!(preview.is_whole);
@@ -195,7 +198,7 @@ mod tests {
             ),
         ];
         for (rows, order, conflicts) in cases {
-            assert_eq!(shown(rows), (order.to_owned(), conflicts.to_owned()));
+            assert_eq!(render_rows(rows), (order.to_owned(), conflicts.to_owned()));
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::merge::{CampaignTask, merge, read_task};
 use super::*;
-use ftl_core::plan::Status;
+use ftl_core::plan::TaskStatus;
 
 const GOOD: &str = r#"{"_schema_version": "1.0", "objective": "add login", "campaign": "login", "framework": "FastAPI",
   "framework_confidence": 0.85, "idioms": {"required": ["@app.get"], "forbidden": []}, "note": {"kept": [1, "é"]},
@@ -20,7 +20,7 @@ fn a_good_plan_reads_whole() {
     let plan = read(GOOD).unwrap();
     assert_eq!(plan.framework.as_deref(), Some("FastAPI"));
     assert_eq!(plan.tasks[0].budget, DEFAULT_BUDGET);
-    assert_eq!(plan.tasks[1].target_lines, [("src/login.py".to_owned(), Lines { first: 40, last: 80 })]);
+    assert_eq!(plan.tasks[1].target_lines, [("src/login.py".to_owned(), LineRange { first: 40, last: 80 })]);
     assert_eq!(plan.tasks[1].worker, Worker::Coder);
     assert_eq!(plan.tasks[2].depends, ["001", "2"]);
     assert_eq!(plan.find("2").unwrap().slug, "login");
@@ -331,7 +331,7 @@ fn mutate(bytes: &mut Vec<u8>, dice: &mut Dice) {
 fn campaign(rows: &[(&str, &[&str], &str)]) -> Vec<CampaignTask> {
     let tasks: Vec<(&str, &[&str])> = rows.iter().map(|(seq, depends, _)| (*seq, *depends)).collect();
     let plan = read(&plan_of(&tasks)).unwrap();
-    let status = |word: &str| Status::parse(word.split(' ').next().unwrap()).unwrap();
+    let status = |word: &str| TaskStatus::parse(word.split(' ').next().unwrap()).unwrap();
     let blocked_by = |word: &str| word.split(' ').skip(1).map(str::to_owned).collect();
     plan.tasks
         .into_iter()
@@ -344,7 +344,7 @@ fn campaign(rows: &[(&str, &[&str], &str)]) -> Vec<CampaignTask> {
         .collect()
 }
 
-fn revision(tasks: Rows<'_>) -> Plan {
+fn revision(tasks: Rows<'_>) -> CampaignPlan {
     read_as(&plan_of(tasks), Reading { objective: None, is_revision: true, ..Reading::default() }).unwrap()
 }
 
@@ -418,6 +418,9 @@ fn tasks_of_a_campaign_survive_their_file() {
         r#"{"seq": "001", "slug": "x", "type": "SPEC", "depends": "none", "status": "in_progress"}"#,
     );
     let old = read_task(&old.unwrap()).unwrap();
-    assert_eq!((old.status, old.task.kind, old.task.depends.len()), (Status::InProgress, TaskType::Spec, 0));
+    assert_eq!(
+        (old.status, old.task.kind, old.task.depends.len()),
+        (TaskStatus::InProgress, TaskType::Spec, 0)
+    );
     assert!(read_task(&Json::parse(r#"{"seq": "001", "status": "odd"}"#).unwrap()).is_err());
 }

@@ -4,7 +4,7 @@
 //! the file stays.
 
 use super::xml::{self, Element};
-use super::{FileName, LessonKind, Refusal, Status, Used, Workspace, parse};
+use super::{FileName, LessonKind, UsedLesson, Workspace, WorkspaceRefusal, WorkspaceStatus, parse};
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How long a delivery or a reason may be.
@@ -12,7 +12,7 @@ pub const MAX_DELIVERED_BYTES: usize = 1024 * 1024;
 
 /// A workspace that has been ended: what to write, under which name. The old file goes once the new one is there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Closed {
+pub struct ClosedWorkspace {
     /// The name of the new file.
     pub file_name: FileName,
     /// What is in it.
@@ -42,7 +42,7 @@ pub struct BlockReason {
 impl BlockReason {
     /// Reads a reason as builders give it: with or without `BLOCKED:` or `ESCALATED:` in front, and with `\n` spelled
     /// out before `Tried:` and `Unknown:`, as shells leave it.
-    pub fn read(text: &str) -> Result<BlockReason, Refusal> {
+    pub fn read(text: &str) -> Result<BlockReason, WorkspaceRefusal> {
         let mut rest = text.trim();
         let mut escalated = false;
         loop {
@@ -56,7 +56,7 @@ impl BlockReason {
             }
         }
         if rest.is_empty() {
-            return Err(Refusal::new(
+            return Err(WorkspaceRefusal::new(
                 "the reason is empty",
                 "say with --reason what keeps the task from being done",
             ));
@@ -97,9 +97,14 @@ fn real_lines(text: &str) -> String {
 }
 
 /// Ends an active workspace as complete.
-pub fn complete(file: OnDisk<'_>, delivered: &str, used: &[Used], now: &str) -> Result<Closed, Refusal> {
+pub fn complete(
+    file: OnDisk<'_>,
+    delivered: &str,
+    used: &[UsedLesson],
+    now: &str,
+) -> Result<ClosedWorkspace, WorkspaceRefusal> {
     let (file_name, mut root) = active(file)?;
-    root.set("status", Status::Complete.word());
+    root.set("status", WorkspaceStatus::Complete.word());
     root.set("completed_at", now);
     deliver(&mut root, delivered)?;
     if !used.is_empty() {
@@ -109,25 +114,25 @@ pub fn complete(file: OnDisk<'_>, delivered: &str, used: &[Used], now: &str) -> 
         }
         root.push(element);
     }
-    closed(&file_name.with_status(Status::Complete), &root)
+    parse_closed(&file_name.with_status(WorkspaceStatus::Complete), &root)
 }
 
 /// Ends an active workspace as blocked.
-pub fn block(file: OnDisk<'_>, why: &BlockReason, now: &str) -> Result<Closed, Refusal> {
+pub fn block(file: OnDisk<'_>, why: &BlockReason, now: &str) -> Result<ClosedWorkspace, WorkspaceRefusal> {
     let (file_name, mut root) = active(file)?;
-    root.set("status", Status::Blocked.word());
+    root.set("status", WorkspaceStatus::Blocked.word());
     root.set("blocked_at", now);
     if why.escalated {
         root.set("escalated", "true");
     }
     deliver(&mut root, &format!("BLOCKED: {}", why.reason))?;
-    closed(&file_name.with_status(Status::Blocked), &root)
+    parse_closed(&file_name.with_status(WorkspaceStatus::Blocked), &root)
 }
 
-fn active(file: OnDisk<'_>) -> Result<(FileName, Element), Refusal> {
+fn active(file: OnDisk<'_>) -> Result<(FileName, Element), WorkspaceRefusal> {
     let OnDisk { name, text } = file;
     let file_name = FileName::parse(name).ok_or_else(|| {
-        Refusal::new(
+        WorkspaceRefusal::new(
             format!("{name:?} is not the name of a workspace"),
             "workspaces are named SEQ_slug_status.xml",
         )
@@ -135,20 +140,23 @@ fn active(file: OnDisk<'_>) -> Result<(FileName, Element), Refusal> {
     let root = xml::read(text)?;
     let status = parse::from_tree(&root)?.status;
     let hint = "only an active workspace can be completed or blocked; nothing was changed";
-    if status != Status::Active {
-        return Err(Refusal::new(format!("{name} is {}, not active", status.word()), hint));
+    if status != WorkspaceStatus::Active {
+        return Err(WorkspaceRefusal::new(format!("{name} is {}, not active", status.word()), hint));
     }
-    if file_name.status() != Status::Active {
-        return Err(Refusal::new(format!("{name} is active inside, but its name says otherwise"), hint));
+    if file_name.status() != WorkspaceStatus::Active {
+        return Err(WorkspaceRefusal::new(
+            format!("{name} is active inside, but its name says otherwise"),
+            hint,
+        ));
     }
     Ok((file_name, root))
 }
 
-fn deliver(root: &mut Element, text: &str) -> Result<(), Refusal> {
+fn deliver(root: &mut Element, text: &str) -> Result<(), WorkspaceRefusal> {
     if text.len() > MAX_DELIVERED_BYTES {
         let message =
             format!("what was delivered has {} bytes; the limit is {MAX_DELIVERED_BYTES}", text.len());
-        return Err(Refusal::new(message, "say it in fewer words"));
+        return Err(WorkspaceRefusal::new(message, "say it in fewer words"));
     }
     if root.child("delivered").is_none() {
         root.push(Element::new("delivered"));
@@ -159,30 +167,32 @@ fn deliver(root: &mut Element, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn closed(file_name: &FileName, root: &Element) -> Result<Closed, Refusal> {
+fn parse_closed(file_name: &FileName, root: &Element) -> Result<ClosedWorkspace, WorkspaceRefusal> {
     let workspace = parse::from_tree(root)?;
-    Ok(Closed { file_name: file_name.clone(), text: root.write(), workspace })
+    Ok(ClosedWorkspace { file_name: file_name.clone(), text: root.write(), workspace })
 }
 
 /// Reads what `--utilized` gives: a list of `{name, type}`, or of names. A lesson is a failure unless it says otherwise.
-pub fn read_utilized(text: &str) -> Result<Vec<Used>, Refusal> {
+pub fn read_utilized(text: &str) -> Result<Vec<UsedLesson>, WorkspaceRefusal> {
     let hint = "write [{\"name\": \"…\", \"type\": \"failure\"}]";
-    let json = Json::parse(text).map_err(|error| Refusal::new(format!("--utilized is {error}"), hint))?;
+    let json =
+        Json::parse(text).map_err(|error| WorkspaceRefusal::new(format!("--utilized is {error}"), hint))?;
     let Json::Array(items) = &json else {
-        return Err(Refusal::new(format!("--utilized must be a list, not {}", json.kind()), hint));
+        return Err(WorkspaceRefusal::new(format!("--utilized must be a list, not {}", json.kind()), hint));
     };
-    items.iter().enumerate().map(|(at, item)| used(at, item)).collect()
+    items.iter().enumerate().map(|(at, item)| parse_used(at, item)).collect()
 }
 
-fn used(at: usize, item: &Json) -> Result<Used, Refusal> {
+fn parse_used(at: usize, item: &Json) -> Result<UsedLesson, WorkspaceRefusal> {
     let hint = "write {\"name\": \"…\", \"type\": \"failure\" or \"pattern\"}";
     let name = item.as_str().or_else(|| item.get("name")?.as_str()).filter(|name| !name.trim().is_empty());
-    let name = name.ok_or_else(|| Refusal::new(format!("--utilized[{at}] has no name"), hint))?;
+    let name = name.ok_or_else(|| WorkspaceRefusal::new(format!("--utilized[{at}] has no name"), hint))?;
     let kind = match item.get("type") {
         None | Some(Json::Null) => Some(LessonKind::Failure),
         Some(word) => word.as_str().and_then(LessonKind::parse),
     };
-    let kind =
-        kind.ok_or_else(|| Refusal::new(format!("--utilized[{at}].type is not failure or pattern"), hint))?;
-    Ok(Used { name: name.to_owned(), kind })
+    let kind = kind.ok_or_else(|| {
+        WorkspaceRefusal::new(format!("--utilized[{at}].type is not failure or pattern"), hint)
+    })?;
+    Ok(UsedLesson { name: name.to_owned(), kind })
 }

@@ -4,11 +4,11 @@ use ftl_core::plan::Seq;
 
 use super::xml::Element;
 use super::{
-    DEFAULT_CONFIDENCE, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, Parent, Refusal, Status,
-    Workspace, block_reason,
+    DEFAULT_CONFIDENCE, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, Parent, Workspace,
+    WorkspaceRefusal, WorkspaceStatus, block_reason,
 };
 use crate::build_budget::Budget;
-use crate::plan_file::{Plan, Task, TaskType};
+use crate::plan_file::{CampaignPlan, PlanTask, TaskType};
 use ftl_code::context::{CodeContext, Sources, extract, verify_source};
 use ftl_code::framework::{confidence_text, united};
 
@@ -20,7 +20,7 @@ const SIBLING_COST: u64 = 1000;
 const SIBLING_FIX: &str = "See blocked workspace";
 
 /// The code context of every file of a task's delta that exists, in the order of the delta.
-pub fn gather_contexts(sources: Sources<'_>, task: &Task) -> Vec<CodeContext> {
+pub fn gather_contexts(sources: Sources<'_>, task: &PlanTask) -> Vec<CodeContext> {
     let lines = |path: &str| task.target_lines.iter().find(|(file, _)| file == path).map(|(_, lines)| *lines);
     let wanted = |path: &str| if task.kind == TaskType::Spec { None } else { lines(path) };
     let files = task.delta.iter().filter_map(|path| Some((path, sources(path)?)));
@@ -29,7 +29,7 @@ pub fn gather_contexts(sources: Sources<'_>, task: &Task) -> Vec<CodeContext> {
 
 /// What is known around a task when its workspace is made.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings<'a> {
+pub struct WorkspaceContext<'a> {
     /// The time, as it is written into the file.
     pub now: &'a str,
     /// The campaign that the workspace belongs to, by id.
@@ -62,13 +62,17 @@ pub struct Created {
 }
 
 /// Makes the workspace of one task of a plan.
-pub fn create(plan: &Plan, task: &Task, around: &Surroundings<'_>) -> Result<Created, Refusal> {
-    let file_name = FileName::new(&task.seq, &task.slug, Status::Active)?;
+pub fn create(
+    plan: &CampaignPlan,
+    task: &PlanTask,
+    around: &WorkspaceContext<'_>,
+) -> Result<Created, WorkspaceRefusal> {
+    let file_name = FileName::new(&task.seq, &task.slug, WorkspaceStatus::Active)?;
     let confidence = plan.framework_confidence.or(around.explored_confidence).unwrap_or(DEFAULT_CONFIDENCE);
     let confidence = confidence_text(confidence.clamp(0.0, 1.0));
     let mut root = Element::new("workspace")
         .with("id", &task.id())
-        .with("status", Status::Active.word())
+        .with("status", WorkspaceStatus::Active.word())
         .with("_schema_version", "1.0")
         .with("created_at", around.now)
         .with("type", task.kind.word());
@@ -94,12 +98,12 @@ pub fn create(plan: &Plan, task: &Task, around: &Surroundings<'_>) -> Result<Cre
             task.seq,
             text.len()
         );
-        return Err(Refusal::new(message, "give the task fewer files"));
+        return Err(WorkspaceRefusal::new(message, "give the task fewer files"));
     }
     Ok(Created { file_name, id: task.id(), text })
 }
 
-fn implementation(task: &Task, budget: Option<Budget>) -> Element {
+fn implementation(task: &PlanTask, budget: Option<Budget>) -> Element {
     let mut element = Element::new("implementation");
     for path in &task.delta {
         element.push(Element::text("delta", path));
@@ -143,7 +147,7 @@ fn push_code(root: &mut Element, contexts: &[CodeContext]) {
     }
 }
 
-fn idioms(plan: &Plan, framework: &str, confidence: &str) -> Element {
+fn idioms(plan: &CampaignPlan, framework: &str, confidence: &str) -> Element {
     let rules = united(framework, &plan.idioms);
     let mut element = Element::new("idioms").with("framework", framework).with("confidence", confidence);
     rules.required.iter().for_each(|text| element.push(Element::text("required", text)));
@@ -151,7 +155,7 @@ fn idioms(plan: &Plan, framework: &str, confidence: &str) -> Element {
     element
 }
 
-fn push_knowledge(root: &mut Element, around: &Surroundings<'_>) {
+fn push_knowledge(root: &mut Element, around: &WorkspaceContext<'_>) {
     let mut element = Element::new("prior_knowledge");
     for failure in around.failures.iter().chain(&around.siblings) {
         element.push(failure_element(failure));
@@ -208,7 +212,7 @@ fn truth(value: bool) -> &'static str {
 /// files that name none while there is one, are left out.
 pub fn sibling_failures(blocked: &[(FileName, Workspace)], campaign: Option<&str>) -> Vec<KnownFailure> {
     let ours = blocked.iter().filter(|(_, workspace)| {
-        workspace.status == Status::Blocked && workspace.campaign.as_deref() == campaign
+        workspace.status == WorkspaceStatus::Blocked && workspace.campaign.as_deref() == campaign
     });
     let failure = |(name, workspace): &(FileName, Workspace)| {
         let reason = block_reason(&workspace.delivered)?;
@@ -231,11 +235,11 @@ const NOTED: &str = "(noted)";
 
 /// What the tasks that a task depends on delivered: for each the first complete workspace of its seq. A file of this
 /// campaign is taken before one that names none; one of another campaign never.
-pub fn parents(task: &Task, complete: &[(FileName, Workspace)], campaign: Option<&str>) -> Vec<Parent> {
+pub fn parents(task: &PlanTask, complete: &[(FileName, Workspace)], campaign: Option<&str>) -> Vec<Parent> {
     let parent = |seq: &String| {
         let wanted = Seq::read(seq)?;
         let of_seq = complete.iter().filter(|(name, workspace)| {
-            Seq::read(name.seq()) == Some(wanted) && workspace.status == Status::Complete
+            Seq::read(name.seq()) == Some(wanted) && workspace.status == WorkspaceStatus::Complete
         });
         let own = of_seq.clone().find(|(_, workspace)| workspace.campaign.as_deref() == campaign);
         let found = own.or_else(|| of_seq.clone().find(|(_, workspace)| workspace.campaign.is_none()));

@@ -14,8 +14,10 @@ use std::fmt;
 
 use ftl_core::plan::Seq;
 
-pub use close::{BlockReason, Closed, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
-pub use create::{Created, MAX_CODE_BYTES, Surroundings, create, gather_contexts, parents, sibling_failures};
+pub use close::{BlockReason, ClosedWorkspace, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
+pub use create::{
+    Created, MAX_CODE_BYTES, WorkspaceContext, create, gather_contexts, parents, sibling_failures,
+};
 pub use parse::{is_empty, parse};
 pub use xml::{MAX_ATTRIBUTES, MAX_DEPTH, MAX_NODES, MAX_WORKSPACE_BYTES};
 
@@ -28,30 +30,30 @@ pub const DEFAULT_CONFIDENCE: f64 = 0.5;
 
 /// Why something was not done: nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct WorkspaceRefusal {
     /// What went wrong with what.
     pub message: String,
     /// What to do next.
     pub hint: String,
 }
 
-impl Refusal {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { message: message.into(), hint: hint.into() }
+impl WorkspaceRefusal {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> WorkspaceRefusal {
+        WorkspaceRefusal { message: message.into(), hint: hint.into() }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for WorkspaceRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for WorkspaceRefusal {}
 
 /// How far a workspace has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
+pub enum WorkspaceStatus {
     /// Work may go on.
     Active,
     /// Its task is done and verified.
@@ -60,22 +62,25 @@ pub enum Status {
     Blocked,
 }
 
-impl Status {
+impl WorkspaceStatus {
     /// Every one of them.
-    pub const ALL: [Status; 3] = [Status::Active, Status::Complete, Status::Blocked];
+    pub const ALL: [WorkspaceStatus; 3] =
+        [WorkspaceStatus::Active, WorkspaceStatus::Complete, WorkspaceStatus::Blocked];
 
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Status::Active => "active",
-            Status::Complete => "complete",
-            Status::Blocked => "blocked",
+            WorkspaceStatus::Active => "active",
+            WorkspaceStatus::Complete => "complete",
+            WorkspaceStatus::Blocked => "blocked",
         }
     }
 
     /// Reads the word for it.
-    pub fn parse(text: &str) -> Option<Status> {
-        [Status::Active, Status::Complete, Status::Blocked].into_iter().find(|status| status.word() == text)
+    pub fn parse(text: &str) -> Option<WorkspaceStatus> {
+        [WorkspaceStatus::Active, WorkspaceStatus::Complete, WorkspaceStatus::Blocked]
+            .into_iter()
+            .find(|status| status.word() == text)
     }
 }
 
@@ -84,14 +89,15 @@ impl Status {
 pub struct FileName {
     seq: String,
     slug: String,
-    status: Status,
+    status: WorkspaceStatus,
 }
 
 impl FileName {
     /// The name of a new file. Seq and slug are checked, so that they cannot leave the folder.
-    pub fn new(seq: &str, slug: &str, status: Status) -> Result<FileName, Refusal> {
-        check_seq(seq).map_err(|wrong| Refusal::new(format!("seq {}", wrong.what), wrong.hint))?;
-        check_slug(slug).map_err(|wrong| Refusal::new(format!("slug {}", wrong.what), wrong.hint))?;
+    pub fn new(seq: &str, slug: &str, status: WorkspaceStatus) -> Result<FileName, WorkspaceRefusal> {
+        check_seq(seq).map_err(|wrong| WorkspaceRefusal::new(format!("seq {}", wrong.what), wrong.hint))?;
+        check_slug(slug)
+            .map_err(|wrong| WorkspaceRefusal::new(format!("slug {}", wrong.what), wrong.hint))?;
         Ok(FileName { seq: seq.to_owned(), slug: slug.to_owned(), status })
     }
 
@@ -103,7 +109,7 @@ impl FileName {
         let is_seq = !seq.is_empty() && seq.len() <= 18 && seq.bytes().all(|byte| byte.is_ascii_digit());
         let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let is_slug = !slug.is_empty() && slug.chars().all(is_letter) && !slug.starts_with('.');
-        let status = Status::parse(status)?;
+        let status = WorkspaceStatus::parse(status)?;
         (is_seq && is_slug).then(|| FileName { seq: seq.to_owned(), slug: slug.to_owned(), status })
     }
 
@@ -118,12 +124,12 @@ impl FileName {
     }
 
     /// The status, from the name of the file.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> WorkspaceStatus {
         self.status
     }
 
     /// The same file with another status.
-    pub fn with_status(&self, status: Status) -> FileName {
+    pub fn with_status(&self, status: WorkspaceStatus) -> FileName {
         FileName { status, ..self.clone() }
     }
 
@@ -150,7 +156,7 @@ pub struct Workspace {
     /// The name of the workspace, `<seq>-<slug>`.
     pub id: String,
     /// How far it has come.
-    pub status: Status,
+    pub status: WorkspaceStatus,
     /// When it was made.
     pub created_at: Option<String>,
     /// When it was completed.
@@ -194,7 +200,7 @@ pub struct Workspace {
     /// Failures to avoid; `None` together with patterns where the file has no such part.
     pub prior_knowledge: Option<PriorKnowledge>,
     /// The lessons that were used.
-    pub utilized: Option<Vec<Used>>,
+    pub utilized: Option<Vec<UsedLesson>>,
     /// What the tasks before it delivered.
     pub parents: Vec<Parent>,
     /// A pattern to apply, in old files.
@@ -255,7 +261,7 @@ pub struct Parent {
 
 /// A lesson that was applied or heeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct UsedLesson {
     /// Its name.
     pub name: String,
     /// Whether it is a failure or a pattern.

@@ -4,8 +4,8 @@ use ftl_core::catalogue::spec::Spec;
 
 use super::xml::{self, Element, Node};
 use super::{
-    DEFAULT_CONFIDENCE, KnownFailure, KnownPattern, LessonKind, Parent, PriorKnowledge, Refusal, Status,
-    Used, Workspace,
+    DEFAULT_CONFIDENCE, KnownFailure, KnownPattern, LessonKind, Parent, PriorKnowledge, UsedLesson,
+    Workspace, WorkspaceRefusal, WorkspaceStatus,
 };
 use crate::plan_file::{DEFAULT_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, TaskType};
 use ftl_code::context::CodeContext;
@@ -13,7 +13,7 @@ use ftl_code::framework::Rules;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// Reads the text of a workspace file.
-pub fn parse(text: &str) -> Result<Workspace, Refusal> {
+pub fn parse(text: &str) -> Result<Workspace, WorkspaceRefusal> {
     from_tree(&xml::read(text)?)
 }
 
@@ -29,14 +29,14 @@ pub fn is_empty(text: &str) -> bool {
 /// How large a file may be that holds an empty workspace: a declaration, a tag and white space.
 const MAX_EMPTY_BYTES: usize = 1024;
 
-pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
+pub(super) fn from_tree(root: &Element) -> Result<Workspace, WorkspaceRefusal> {
     let hint = "make the workspace again with \"workspace create\"";
     if root.name != "workspace" {
-        return Err(Refusal::new(format!("not a workspace: its root is <{}>", root.name), hint));
+        return Err(WorkspaceRefusal::new(format!("not a workspace: its root is <{}>", root.name), hint));
     }
     let word = root.get("status").unwrap_or_default();
-    let status = Status::parse(word).ok_or_else(|| {
-        Refusal::new(
+    let status = WorkspaceStatus::parse(word).ok_or_else(|| {
+        WorkspaceRefusal::new(
             format!("not a workspace: its status is {word:?}, not active, complete or blocked"),
             hint,
         )
@@ -56,16 +56,16 @@ pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
         kind: kinds.into_iter().find(|kind| root.get("type") == Some(kind.word())),
         escalated: root.get("escalated") == Some("true"),
         objective: root.text_of("objective"),
-        delta: work.named("delta").map(Element::to_text).collect(),
+        delta: work.children_named("delta").map(Element::to_text).collect(),
         verify: work.text_of("verify"),
         verify_source: work.text_of("verify_source"),
         budget: work.text_of("budget").trim().parse().unwrap_or(DEFAULT_BUDGET),
         repairs: count(work, "repairs", MAX_REPAIRS),
         plan_reads: count(work, "plan_reads", MAX_PLAN_READS),
         preflight: preflight(root, work),
-        allow: work.named("allow").map(Element::to_text).collect(),
+        allow: work.children_named("allow").map(Element::to_text).collect(),
         delivered: root.text_of("delivered"),
-        contexts: root.named("code_context").map(context).collect(),
+        contexts: root.children_named("code_context").map(context).collect(),
         framework: idioms.and_then(|idioms| idioms.get("framework")).map(str::to_owned),
         framework_confidence: confidence(root, idioms),
         idioms: idioms.map(|idioms| Rules {
@@ -91,9 +91,9 @@ fn count(work: &Element, name: &str, most: u64) -> Option<u64> {
 /// Commands as texts, or in older files as checks below one element.
 fn preflight(root: &Element, work: &Element) -> Vec<String> {
     let mut commands = Vec::new();
-    for element in work.named("preflight").chain(root.named("preflight")) {
+    for element in work.children_named("preflight").chain(root.children_named("preflight")) {
         match element.child("check") {
-            Some(_) => commands.extend(element.named("check").map(Element::to_text)),
+            Some(_) => commands.extend(element.children_named("check").map(Element::to_text)),
             None => commands.push(element.to_text()),
         }
     }
@@ -104,7 +104,7 @@ fn preflight(root: &Element, work: &Element) -> Vec<String> {
 /// Rules as texts, or in older files as idioms below one element.
 fn rules(idioms: &Element, name: &str) -> Vec<String> {
     let mut list = Vec::new();
-    for element in idioms.named(name) {
+    for element in idioms.children_named(name) {
         match element.children().next() {
             Some(_) => list.extend(element.children().map(Element::to_text)),
             None => list.push(element.to_text()),
@@ -138,7 +138,7 @@ fn knowledge(element: &Element) -> PriorKnowledge {
     let count = |element: &Element, name: &str| {
         element.get(name).and_then(|text| text.parse().ok()).unwrap_or_default()
     };
-    let failures = element.named("failure").map(|failure| KnownFailure {
+    let failures = element.children_named("failure").map(|failure| KnownFailure {
         name: text(failure, "name"),
         cost: count(failure, "cost"),
         trigger: failure.text_of("trigger"),
@@ -146,7 +146,7 @@ fn knowledge(element: &Element) -> PriorKnowledge {
         pattern: failure.text_of("match"),
         injected: failure.get("injected") == Some("true"),
     });
-    let patterns = element.named("pattern").map(|pattern| KnownPattern {
+    let patterns = element.children_named("pattern").map(|pattern| KnownPattern {
         name: text(pattern, "name"),
         saved: count(pattern, "saved"),
         trigger: pattern.text_of("trigger"),
@@ -156,12 +156,12 @@ fn knowledge(element: &Element) -> PriorKnowledge {
     PriorKnowledge { failures: failures.collect(), patterns: patterns.collect() }
 }
 
-fn utilized(element: &Element) -> Vec<Used> {
-    let used = |one: &Element| Used {
+fn utilized(element: &Element) -> Vec<UsedLesson> {
+    let used = |one: &Element| UsedLesson {
         name: one.get("name").unwrap_or_default().to_owned(),
         kind: one.get("type").and_then(LessonKind::parse).unwrap_or(LessonKind::Failure),
     };
-    element.named("utilized").map(used).collect()
+    element.children_named("utilized").map(used).collect()
 }
 
 /// Parents as elements with a seq, or in older files one bare text beside what it delivered.
@@ -176,7 +176,7 @@ fn parents(lineage: Option<&Element>) -> Vec<Parent> {
         Parent { seq: element.get("seq").map(str::to_owned), workspace, prior_delivery: delivery }
     };
     let is_real = |parent: &Parent| parent.seq.is_some() || !parent.workspace.is_empty();
-    lineage.named("parent").map(parent).filter(is_real).collect()
+    lineage.children_named("parent").map(parent).filter(is_real).collect()
 }
 
 impl Workspace {

@@ -4,13 +4,13 @@ use std::fs;
 use std::time::Instant;
 
 use super::*;
-use crate::plan_file::{self, Plan};
+use crate::plan_file::{self, CampaignPlan};
 use ftl_code::context;
 use ftl_core::json::{Json, JsonExt as _};
 
 const NOW: &str = "2026-01-02T03:04:05.000006";
 
-fn plan() -> Plan {
+fn plan() -> CampaignPlan {
     plan_file::read(
         r#"{"objective": "add <login> & more", "framework": "FastAPI", "framework_confidence": 0.847,
             "idioms": {"required": ["Log requests"], "forbidden": []}, "tasks": [
@@ -33,8 +33,8 @@ fn known_failure() -> KnownFailure {
     }
 }
 
-fn around() -> Surroundings<'static> {
-    Surroundings {
+fn around() -> WorkspaceContext<'static> {
+    WorkspaceContext {
         now: NOW,
         campaign: Some("c1"),
         explored_confidence: Some(0.3),
@@ -141,12 +141,14 @@ fn what_there_is_little_of_leaves_little() {
     let mut plan = plan();
     plan.framework = None;
     plan.framework_confidence = None;
-    let made = create(&plan, &plan.tasks[2], &Surroundings { now: NOW, ..Surroundings::default() }).unwrap();
+    let made =
+        create(&plan, &plan.tasks[2], &WorkspaceContext { now: NOW, ..WorkspaceContext::default() }).unwrap();
     let found = parse(&made.text).unwrap();
     assert_eq!(found.framework_confidence, Some(DEFAULT_CONFIDENCE));
     assert!(found.problems().is_empty(), "a VERIFY task may have no delta");
     assert_eq!((found.prior_knowledge, found.idioms, found.parents.len()), (None, None, 0));
-    let explored = Surroundings { now: NOW, explored_confidence: Some(0.7), ..Surroundings::default() };
+    let explored =
+        WorkspaceContext { now: NOW, explored_confidence: Some(0.7), ..WorkspaceContext::default() };
     let made = create(&plan, &plan.tasks[0], &explored).unwrap();
     assert_eq!(parse(&made.text).unwrap().framework_confidence, Some(0.7));
     let bare = parse("<workspace status=\"active\"/>").unwrap();
@@ -164,7 +166,7 @@ fn an_active_workspace_ends_once() {
     assert_eq!(done.file_name.to_string(), "002_login_complete.xml");
     let read = parse(&done.text).unwrap();
     assert_eq!(read, done.workspace);
-    assert_eq!((read.status, read.delivered.as_str()), (Status::Complete, "All\ndone \u{1}"));
+    assert_eq!((read.status, read.delivered.as_str()), (WorkspaceStatus::Complete, "All\ndone \u{1}"));
     assert_eq!(read.completed_at.as_deref(), Some(NOW));
     assert_eq!(read.utilized, Some(used));
     assert_eq!(read.contexts, parse(&made.text).unwrap().contexts);
@@ -266,7 +268,7 @@ fn names_of_files() {
     for (seq, slug) in
         [("1", "a"), ("001", "../x"), ("001", ""), ("001", "a_b"), ("../1", "a"), ("001", "a\0")]
     {
-        assert!(FileName::new(seq, slug, Status::Active).is_err(), "{seq} {slug}");
+        assert!(FileName::new(seq, slug, WorkspaceStatus::Active).is_err(), "{seq} {slug}");
     }
     let name = FileName::parse("001_a_complete.xml").unwrap();
     assert!(name.is_of("1") && name.is_of("001") && !name.is_of("2") && !name.is_of("none"));
@@ -306,7 +308,12 @@ fn older_forms_are_read() {
     assert!(parse("<other/>").unwrap_err().message.contains("root"));
 }
 
-fn closed_file(seq: &str, campaign: Option<&str>, delivered: &str, status: Status) -> (FileName, Workspace) {
+fn closed_file(
+    seq: &str,
+    campaign: Option<&str>,
+    delivered: &str,
+    status: WorkspaceStatus,
+) -> (FileName, Workspace) {
     let mut workspace = parse("<workspace status=\"active\"/>").unwrap();
     workspace.campaign = campaign.map(str::to_owned);
     workspace.delivered = delivered.to_owned();
@@ -317,11 +324,11 @@ fn closed_file(seq: &str, campaign: Option<&str>, delivered: &str, status: Statu
 #[test]
 fn siblings_and_parents_of_this_campaign_only() {
     let blocked = [
-        closed_file("004", Some("c1"), "BLOCKED: first line\nTried: x", Status::Blocked),
-        closed_file("005", Some("c2"), "BLOCKED: other", Status::Blocked),
-        closed_file("006", None, "BLOCKED: old", Status::Blocked),
-        closed_file("007", Some("c1"), "no mark", Status::Blocked),
-        closed_file("008", Some("c1"), "BLOCKED: ", Status::Blocked),
+        closed_file("004", Some("c1"), "BLOCKED: first line\nTried: x", WorkspaceStatus::Blocked),
+        closed_file("005", Some("c2"), "BLOCKED: other", WorkspaceStatus::Blocked),
+        closed_file("006", None, "BLOCKED: old", WorkspaceStatus::Blocked),
+        closed_file("007", Some("c1"), "no mark", WorkspaceStatus::Blocked),
+        closed_file("008", Some("c1"), "BLOCKED: ", WorkspaceStatus::Blocked),
     ];
     let ours = sibling_failures(&blocked, Some("c1"));
     assert_eq!(ours.len(), 1);
@@ -329,13 +336,13 @@ fn siblings_and_parents_of_this_campaign_only() {
     assert_eq!((ours[0].cost, ours[0].injected), (1000, false));
     assert_eq!(sibling_failures(&blocked, None)[0].trigger, "old");
     let noted = "BLOCKED: x.md: verify_changed: it differs (noted)\ny.py: outside_delta: it differs";
-    let noted = [closed_file("009", None, noted, Status::Blocked)];
+    let noted = [closed_file("009", None, noted, WorkspaceStatus::Blocked)];
     assert_eq!(sibling_failures(&noted, None)[0].trigger, "y.py: outside_delta: it differs");
 
     let complete = [
-        closed_file("001", Some("c2"), "theirs", Status::Complete),
-        closed_file("001", None, "old", Status::Complete),
-        closed_file("001", Some("c1"), "ours", Status::Complete),
+        closed_file("001", Some("c2"), "theirs", WorkspaceStatus::Complete),
+        closed_file("001", None, "old", WorkspaceStatus::Complete),
+        closed_file("001", Some("c1"), "ours", WorkspaceStatus::Complete),
     ];
     let task = &plan().tasks[1];
     assert_eq!(parents(task, &complete, Some("c1"))[0].prior_delivery, "ours");
@@ -349,11 +356,11 @@ fn too_much_code_is_named_and_not_shown() {
     let big =
         CodeContext { path: "a".to_owned(), content: vec![b'x'; MAX_CODE_BYTES], ..CodeContext::default() };
     let small = CodeContext { path: "b".to_owned(), content: b"y".to_vec(), ..CodeContext::default() };
-    let around = Surroundings { contexts: vec![big, small], ..around() };
+    let around = WorkspaceContext { contexts: vec![big, small], ..around() };
     let found = parse(&create(&plan, &plan.tasks[1], &around).unwrap().text).unwrap();
     assert_eq!((found.contexts[1].is_cut, found.contexts[1].content.len()), (true, 0));
     let long = KnownFailure { trigger: "x".repeat(MAX_WORKSPACE_BYTES), ..known_failure() };
-    let around = Surroundings { failures: vec![long], ..around };
+    let around = WorkspaceContext { failures: vec![long], ..around };
     assert!(create(&plan, &plan.tasks[1], &around).unwrap_err().message.contains("the limit is"));
 }
 
@@ -426,7 +433,7 @@ fn fifty_workspaces_are_made_in_no_time() {
     let plan = plan_file::read(&text).unwrap();
     for task in &plan.tasks {
         let contexts = gather_contexts(&|path| context::read_source(folder.path(), path), task);
-        let made = create(&plan, task, &Surroundings { contexts, ..around() }).unwrap();
+        let made = create(&plan, task, &WorkspaceContext { contexts, ..around() }).unwrap();
         fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
     }
     let took = began.elapsed();

@@ -6,7 +6,7 @@
 
 use roxmltree::{Document, ParsingOptions};
 
-use super::Refusal;
+use super::WorkspaceRefusal;
 
 /// How large a workspace file may be.
 pub const MAX_WORKSPACE_BYTES: usize = 16 * 1024 * 1024;
@@ -96,7 +96,7 @@ impl Element {
         })
     }
 
-    pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+    pub(super) fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
         self.children().filter(move |child| child.name == name)
     }
 
@@ -239,11 +239,11 @@ fn unescape_bytes(text: &str) -> Vec<u8> {
 }
 
 /// Reads a document into a tree.
-pub(super) fn read(text: &str) -> Result<Element, Refusal> {
+pub(super) fn read(text: &str) -> Result<Element, WorkspaceRefusal> {
     within_limits(text)?;
     let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
-        Refusal::new(
+        WorkspaceRefusal::new(
             format!("not a workspace: {error}"),
             "make the workspace again with \"workspace create\"",
         )
@@ -266,9 +266,12 @@ fn tree(node: roxmltree::Node<'_, '_>) -> Element {
 }
 
 /// Looks at the tags alone, before a parser does: how large, how deep, how wide.
-fn within_limits(text: &str) -> Result<(), Refusal> {
+fn within_limits(text: &str) -> Result<(), WorkspaceRefusal> {
     let refused = |what: &str| {
-        Refusal::new(format!("not a workspace: {what}"), "no workspace looks like this; make it again")
+        WorkspaceRefusal::new(
+            format!("not a workspace: {what}"),
+            "no workspace looks like this; make it again",
+        )
     };
     if text.len() > MAX_WORKSPACE_BYTES {
         return Err(refused(&format!("it has {} bytes, the limit is {MAX_WORKSPACE_BYTES}", text.len())));

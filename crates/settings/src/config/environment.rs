@@ -3,7 +3,7 @@
 use ftl_agents::secrets::HIDDEN;
 
 use super::{Config, Origin, Shown};
-use crate::environment::{CommandKind, ENVIRONMENT, Environment, Rule, RuleError, is_secret};
+use crate::environment::{CommandKind, ENVIRONMENT, Environment, RuleError, VariableRule, is_secret};
 
 /// Where the variables that are passed on, and those with a value, stand in the section.
 const PASS: &str = "pass";
@@ -85,9 +85,11 @@ impl Config {
             let section =
                 kind.map_or_else(|| ENVIRONMENT.to_owned(), |kind| format!("{ENVIRONMENT}.{}", kind.word()));
             let (word, value) = match rule {
-                Rule::Pass => (PASS, name.to_owned()),
-                Rule::Set(value) if is_secret(name, value.as_ref()) => (SET, format!("{name}={HIDDEN}")),
-                Rule::Set(value) => (SET, format!("{name}={value}")),
+                VariableRule::Pass => (PASS, name.to_owned()),
+                VariableRule::Set(value) if is_secret(name, value.as_ref()) => {
+                    (SET, format!("{name}={HIDDEN}"))
+                }
+                VariableRule::Set(value) => (SET, format!("{name}={value}")),
             };
             let about = String::from("a variable that commands get");
             all.push(Shown { key: format!("{section}.{word}"), value, origin: origin.clone(), about });
@@ -96,14 +98,17 @@ impl Config {
     }
 }
 
-fn passed(value: &toml::Value) -> Option<Vec<(String, Rule)>> {
+fn passed(value: &toml::Value) -> Option<Vec<(String, VariableRule)>> {
     let names = value.as_array()?;
-    names.iter().map(|one| Some((one.as_str()?.to_owned(), Rule::Pass))).collect()
+    names.iter().map(|one| Some((one.as_str()?.to_owned(), VariableRule::Pass))).collect()
 }
 
-fn values(value: &toml::Value) -> Option<Vec<(String, Rule)>> {
+fn values(value: &toml::Value) -> Option<Vec<(String, VariableRule)>> {
     let table = value.as_table()?;
-    table.iter().map(|(name, one)| Some((name.clone(), Rule::Set(one.as_str()?.to_owned())))).collect()
+    table
+        .iter()
+        .map(|(name, one)| Some((name.clone(), VariableRule::Set(one.as_str()?.to_owned()))))
+        .collect()
 }
 
 fn hint() -> String {

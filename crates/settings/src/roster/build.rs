@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftl_agents::acp::{self, Acp};
-use ftl_agents::cli::{Binding, Cli, Home};
+use ftl_agents::cli::{Binding, CliBackend, Home};
 use ftl_agents::contract::{Backend, Enforced};
-use ftl_agents::model::seats::Seats;
-use ftl_agents::model::{Endpoint, Model};
+use ftl_agents::model::concurrency::ConcurrencyLimit;
+use ftl_agents::model::{Model, ModelEndpoint};
 use ftl_agents::scripted::{MAX_SCRIPT_BYTES, Script, Scripted};
-use ftl_agents::secrets::{Key, Secrets, is_secret_variable};
-use ftl_agents::timing::{RealTime, Retry, Timing};
+use ftl_agents::secrets::{SecretKey, Secrets, is_secret_variable};
+use ftl_agents::timing::{RealTime, RetryPolicy, Timing};
 
-use super::{Agent, KeySource, Kind, Roster, Service, Surroundings};
+use super::{AgentEnvironment, AgentKind, AgentSettings, KeySource, Roster, Service};
 use crate::environment::has_key_word;
-use crate::environment::{Environment, Rule};
+use crate::environment::{Environment, VariableRule};
 use ftl_folder as folder;
 
 /// What every program gets: where programs are, and in which words it speaks.
@@ -27,7 +27,7 @@ const ALWAYS: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "NOD
 pub struct Hall<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     rooms: PathBuf,
-    keys: BTreeMap<String, Result<Key, String>>,
+    keys: BTreeMap<String, Result<SecretKey, String>>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
     environment: Environment,
@@ -59,8 +59,8 @@ impl<'a> Hall<'a> {
             }
             for (name, rule, _) in &agent.variables {
                 let value = match rule {
-                    Rule::Set(value) => Some(value.clone()),
-                    Rule::Pass => variable(name),
+                    VariableRule::Set(value) => Some(value.clone()),
+                    VariableRule::Pass => variable(name),
                 };
                 if let Some(value) =
                     value.filter(|value| has_key_word(name) || is_secret_variable(name, value))
@@ -70,8 +70,8 @@ impl<'a> Hall<'a> {
             }
             let Some(source) = agent.key() else { continue };
             let key = match source {
-                KeySource::Variable(name) => Key::of_variable(name, variable(name)),
-                KeySource::File(path) => Key::of_file(path),
+                KeySource::Variable(name) => SecretKey::of_variable(name, variable(name)),
+                KeySource::File(path) => SecretKey::of_file(path),
             };
             if let Ok(key) = &key {
                 secrets.add(key);
@@ -89,23 +89,23 @@ impl<'a> Hall<'a> {
     }
 
     /// The backend of an agent, or why it cannot be used.
-    pub fn backend(&self, agent: &Agent) -> Result<Arc<dyn Backend>, String> {
+    pub fn backend(&self, agent: &AgentSettings) -> Result<Arc<dyn Backend>, String> {
         let key = self.keys.get(&agent.name).cloned().transpose()?;
         self.build(agent, key)
     }
 
     /// What an agent enforces; that does not depend on its key.
-    pub fn enforces(&self, agent: &Agent) -> Result<Enforced, String> {
+    pub fn enforces(&self, agent: &AgentSettings) -> Result<Enforced, String> {
         self.build(agent, None).map(|backend| backend.enforces())
     }
 
     /// The program of an agent, if it has one and it is not there. One that is named by a path from somewhere else is
     /// not looked for.
-    pub fn missing_program(&self, agent: &Agent) -> Option<String> {
+    pub fn missing_program(&self, agent: &AgentSettings) -> Option<String> {
         let (program, around) = match &agent.kind {
-            Kind::Scripted { .. } | Kind::Model(_) => return None,
-            Kind::Acp(spoken) => (PathBuf::from(&spoken.program), &spoken.around),
-            Kind::Cli(adapted) => {
+            AgentKind::Scripted { .. } | AgentKind::Model(_) => return None,
+            AgentKind::Acp(spoken) => (PathBuf::from(&spoken.program), &spoken.around),
+            AgentKind::Cli(adapted) => {
                 let own = || PathBuf::from(&adapted.adapter.program);
                 (adapted.program.clone().unwrap_or_else(own), &adapted.around)
             }
@@ -122,10 +122,10 @@ impl<'a> Hall<'a> {
         (!is_there).then(|| program.display().to_string())
     }
 
-    fn build(&self, agent: &Agent, key: Option<Key>) -> Result<Arc<dyn Backend>, String> {
+    fn build(&self, agent: &AgentSettings, key: Option<SecretKey>) -> Result<Arc<dyn Backend>, String> {
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(match &agent.kind {
-            Kind::Scripted { script } => {
+            AgentKind::Scripted { script } => {
                 let text =
                     folder::read_named_text(script, MAX_SCRIPT_BYTES).map_err(|error| error.to_string());
                 let script = text
@@ -133,13 +133,13 @@ impl<'a> Hall<'a> {
                     .map_err(|error| format!("`{}`: {error}", script.display()))?;
                 Arc::new(Scripted::new(&agent.name, script, secrets, timing))
             }
-            Kind::Model(service) => {
+            AgentKind::Model(service) => {
                 Arc::new(Model::new(endpoint(&agent.name, service, key), secrets, timing))
             }
-            Kind::Acp(spoken) => {
+            AgentKind::Acp(spoken) => {
                 let env = self.environment(&spoken.around, &agent.name)?;
                 let env = env.into_iter().map(|(name, value)| (name.into(), value)).collect();
-                let program = acp::Agent {
+                let program = acp::AcpAgent {
                     name: agent.name.clone(),
                     program: (&spoken.program).into(),
                     args: spoken.args.iter().map(Into::into).collect(),
@@ -149,7 +149,7 @@ impl<'a> Hall<'a> {
                 };
                 Arc::new(Acp::new(program, secrets, timing))
             }
-            Kind::Cli(adapted) => {
+            AgentKind::Cli(adapted) => {
                 let binding = Binding {
                     name: agent.name.clone(),
                     adapter: adapted.adapter.clone(),
@@ -160,7 +160,7 @@ impl<'a> Hall<'a> {
                     values: adapted.values.clone(),
                     rooms: self.rooms.clone(),
                 };
-                Arc::new(Cli::new(binding, secrets, timing))
+                Arc::new(CliBackend::new(binding, secrets, timing))
             }
         })
     }
@@ -168,7 +168,7 @@ impl<'a> Hall<'a> {
     /// All that a program gets: where programs are, its home, and what the settings name.
     pub(super) fn environment(
         &self,
-        around: &Surroundings,
+        around: &AgentEnvironment,
         name: &str,
     ) -> Result<Vec<(String, OsString)>, String> {
         let home = match around.own_home {
@@ -202,30 +202,30 @@ impl<'a> Hall<'a> {
     }
 }
 
-impl Agent {
+impl AgentSettings {
     /// Where its key is.
     pub fn key(&self) -> Option<&KeySource> {
         match &self.kind {
-            Kind::Scripted { .. } | Kind::Acp(_) | Kind::Cli(_) => None,
-            Kind::Model(service) => service.key.as_ref(),
+            AgentKind::Scripted { .. } | AgentKind::Acp(_) | AgentKind::Cli(_) => None,
+            AgentKind::Model(service) => service.key.as_ref(),
         }
     }
 
     /// The variables that its program gets.
     fn passed(&self) -> &[String] {
         match &self.kind {
-            Kind::Scripted { .. } | Kind::Model(_) => &[],
-            Kind::Acp(spoken) => &spoken.around.pass,
-            Kind::Cli(adapted) => &adapted.around.pass,
+            AgentKind::Scripted { .. } | AgentKind::Model(_) => &[],
+            AgentKind::Acp(spoken) => &spoken.around.pass,
+            AgentKind::Cli(adapted) => &adapted.around.pass,
         }
     }
 
     /// The variables that its program gets with the values that the settings give them.
     fn set(&self) -> impl Iterator<Item = (&String, &String)> {
         let around = match &self.kind {
-            Kind::Scripted { .. } | Kind::Model(_) => None,
-            Kind::Acp(spoken) => Some(&spoken.around),
-            Kind::Cli(adapted) => Some(&adapted.around),
+            AgentKind::Scripted { .. } | AgentKind::Model(_) => None,
+            AgentKind::Acp(spoken) => Some(&spoken.around),
+            AgentKind::Cli(adapted) => Some(&adapted.around),
         };
         around.into_iter().flat_map(|around| &around.set)
     }
@@ -233,17 +233,17 @@ impl Agent {
     /// Whether an author goes on in its earlier session.
     pub fn resumes(&self) -> bool {
         match &self.kind {
-            Kind::Scripted { .. } | Kind::Model(_) | Kind::Cli(_) => false,
-            Kind::Acp(spoken) => spoken.resume,
+            AgentKind::Scripted { .. } | AgentKind::Model(_) | AgentKind::Cli(_) => false,
+            AgentKind::Acp(spoken) => spoken.resume,
         }
     }
 
     /// The model that it asks, where it is known.
     pub fn model(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scripted { .. } | Kind::Acp(_) => None,
-            Kind::Model(service) => Some(&service.model),
-            Kind::Cli(adapted) => adapted.model.as_deref(),
+            AgentKind::Scripted { .. } | AgentKind::Acp(_) => None,
+            AgentKind::Model(service) => Some(&service.model),
+            AgentKind::Cli(adapted) => adapted.model.as_deref(),
         }
     }
 }
@@ -254,8 +254,8 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-fn endpoint(name: &str, service: &Service, key: Option<Key>) -> Endpoint {
-    Endpoint {
+fn endpoint(name: &str, service: &Service, key: Option<SecretKey>) -> ModelEndpoint {
+    ModelEndpoint {
         name: name.to_owned(),
         url: service.url.clone(),
         dialect: service.dialect,
@@ -266,7 +266,7 @@ fn endpoint(name: &str, service: &Service, key: Option<Key>) -> Endpoint {
         structured: service.structured,
         calls: service.calls,
         prices: service.prices.clone(),
-        retry: Retry::default(),
-        seats: Seats::new(service.concurrency),
+        retry: RetryPolicy::default(),
+        seats: ConcurrencyLimit::new(service.concurrency),
     }
 }

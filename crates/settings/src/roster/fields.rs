@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Nothing else may be said of an agent of this kind.
-    pub(super) fn done(&self, kind: &str) -> Result<(), ConfigError> {
+    pub(super) fn expect_no_more(&self, kind: &str) -> Result<(), ConfigError> {
         let Some(key) = self.said.keys().find(|key| !self.asked.contains(key.as_str())) else {
             return Ok(());
         };

@@ -27,7 +27,7 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde::{Deserialize, Serialize};
 
-use crate::environment::{CommandKind, Environment, Rule};
+use crate::environment::{CommandKind, Environment, VariableRule};
 use crate::origin::{ConfigError, Origin};
 pub use build::Hall;
 use fields::Reader;
@@ -62,25 +62,25 @@ pub type Said = BTreeMap<String, (toml::Value, Origin)>;
 /// Who answers which role.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roster {
-    agents: BTreeMap<String, Agent>,
-    roles: BTreeMap<String, Bound>,
+    agents: BTreeMap<String, AgentSettings>,
+    roles: BTreeMap<String, RoleBinding>,
     /// What commands and programs see of our surroundings.
     environment: Environment,
 }
 
 /// An agent as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Agent {
+pub struct AgentSettings {
     /// What it is called.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: AgentKind,
     /// What a state may need and this agent need not enforce: somebody has accepted that.
     pub accept: BTreeSet<Need>,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
     /// Variables of the commands that it has us run, where it has no program of its own.
-    pub variables: Vec<(String, Rule, Origin)>,
+    pub variables: Vec<(String, VariableRule, Origin)>,
     /// What is charged for its conversations where money is concerned.
     pub pricing: Pricing,
     /// Where it is described.
@@ -126,7 +126,7 @@ impl Pricing {
 
 /// The kinds of agents.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum AgentKind {
     /// A script.
     Scripted {
         /// Its file.
@@ -140,14 +140,14 @@ pub enum Kind {
     Cli(Adapted),
 }
 
-impl Kind {
+impl AgentKind {
     /// The word in settings.
     pub const fn word(&self) -> &'static str {
         match self {
-            Kind::Scripted { .. } => "scripted",
-            Kind::Model(_) => "model",
-            Kind::Acp(_) => "acp",
-            Kind::Cli(_) => "cli",
+            AgentKind::Scripted { .. } => "scripted",
+            AgentKind::Model(_) => "model",
+            AgentKind::Acp(_) => "acp",
+            AgentKind::Cli(_) => "cli",
         }
     }
 }
@@ -179,7 +179,7 @@ pub struct Service {
 
 /// What a program of an agent gets of the person's surroundings.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Surroundings {
+pub struct AgentEnvironment {
     /// The variables that are passed on, by name.
     pub pass: Vec<String>,
     /// Variables with their values.
@@ -198,7 +198,7 @@ pub struct Spoken {
     /// What it surely does.
     pub habits: Habits,
     /// What it gets.
-    pub around: Surroundings,
+    pub around: AgentEnvironment,
     /// Whether an author goes on in its earlier session, where the agent offers that.
     pub resume: bool,
 }
@@ -215,7 +215,7 @@ pub struct Adapted {
     /// What the adapter wants to know.
     pub values: BTreeMap<String, String>,
     /// What it gets.
-    pub around: Surroundings,
+    pub around: AgentEnvironment,
 }
 
 impl PartialEq for Adapted {
@@ -227,7 +227,7 @@ impl PartialEq for Adapted {
 
 /// Who answers a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct RoleBinding {
     /// The agent.
     pub agent: String,
     /// The model, where it is not the agent's own.
@@ -236,7 +236,7 @@ pub struct Bound {
 
 impl Roster {
     /// The agent that two roles are bound to, if both are bound to the same one with the same model.
-    pub fn shared_by(&self, one: &str, other: &str) -> Option<&Agent> {
+    pub fn shared_by(&self, one: &str, other: &str) -> Option<&AgentSettings> {
         let (one, other) = (self.role(one)?, self.role(other)?);
         self.agent(&one.agent).filter(|_| one == other)
     }
@@ -251,7 +251,8 @@ impl Roster {
             roster.agents.insert(name.clone(), agent(name, said)?);
         }
         for (role, (value, origin)) in roles {
-            let bound = roster.bound(role, value).map_err(|(message, hint)| wrong(origin, message, hint))?;
+            let bound =
+                roster.parse_binding(role, value).map_err(|(message, hint)| wrong(origin, message, hint))?;
             roster.roles.insert(role.clone(), bound);
         }
         Ok(roster)
@@ -264,7 +265,7 @@ impl Roster {
     }
 
     /// What the commands see that an agent has us run.
-    pub fn environment_of(&self, agent: &Agent) -> Environment {
+    pub fn environment_of(&self, agent: &AgentSettings) -> Environment {
         let mut environment = self.environment.clone();
         for (name, rule, origin) in &agent.variables {
             // They were checked when the settings were read.
@@ -273,7 +274,7 @@ impl Roster {
         environment
     }
 
-    fn bound(&self, role: &str, value: &toml::Value) -> Result<Bound, (String, String)> {
+    fn parse_binding(&self, role: &str, value: &toml::Value) -> Result<RoleBinding, (String, String)> {
         let known: Vec<&str> =
             Catalogue::standard().roles().map(|one| &*one.name).chain([ANY_ROLE]).collect();
         if !known.contains(&role) {
@@ -288,11 +289,11 @@ impl Roster {
             (message, String::from("write `\"NAME\"`, or `{ agent = \"NAME\", model = \"…\" }`"))
         };
         let bound = match value {
-            toml::Value::String(agent) => Bound { agent: agent.clone(), model: None },
+            toml::Value::String(agent) => RoleBinding { agent: agent.clone(), model: None },
             toml::Value::Table(table) if table.keys().all(|key| key == "agent" || key == "model") => {
                 let text =
                     |key: &str| table.get(key).map(|one| one.as_str().map(str::to_owned).ok_or_else(shape));
-                Bound {
+                RoleBinding {
                     agent: text("agent").transpose()?.ok_or_else(shape)?,
                     model: text("model").transpose()?,
                 }
@@ -312,7 +313,7 @@ impl Roster {
     }
 
     /// Who answers a role. Where code explores without an agent, four conversations are much for a small change.
-    pub fn role(&self, role: &str) -> Option<&Bound> {
+    pub fn role(&self, role: &str) -> Option<&RoleBinding> {
         let by_name_alone = || has_rule(Catalogue::standard(), role, RoleRule::ByNameAlone);
         let default = || self.roles.get(ANY_ROLE).filter(|_| !by_name_alone());
         self.roles.get(role).or_else(default)
@@ -320,10 +321,10 @@ impl Roster {
 
     /// The same where a person has chosen the agent or the model for one run. Explorers stay with code unless somebody
     /// has bound them.
-    pub fn chosen(mut self, choice: &Choice) -> Result<Roster, Unfit> {
+    pub fn with_choice(mut self, choice: &Choice) -> Result<Roster, Unfit> {
         if let Some(agent) = &choice.agent {
             self.needs_agent(agent)?;
-            let bound = Bound { agent: agent.clone(), model: None };
+            let bound = RoleBinding { agent: agent.clone(), model: None };
             self.roles.insert(ANY_ROLE.to_owned(), bound.clone());
             self.roles.values_mut().for_each(|one| one.clone_from(&bound));
         }
@@ -347,17 +348,17 @@ impl Roster {
     }
 
     /// Every agent, by name.
-    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+    pub fn agents(&self) -> impl Iterator<Item = &AgentSettings> {
         self.agents.values()
     }
 
     /// An agent.
-    pub fn agent(&self, name: &str) -> Option<&Agent> {
+    pub fn agent(&self, name: &str) -> Option<&AgentSettings> {
         self.agents.get(name)
     }
 
     /// The roles that are bound, with whom they are bound to.
-    pub fn roles(&self) -> impl Iterator<Item = (&str, &Bound)> {
+    pub fn roles(&self) -> impl Iterator<Item = (&str, &RoleBinding)> {
         self.roles.iter().map(|(role, bound)| (role.as_str(), bound))
     }
 
@@ -375,7 +376,7 @@ fn wrong(origin: &Origin, message: String, hint: String) -> ConfigError {
     ConfigError { path, message, hint }
 }
 
-fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
+fn agent(name: &str, said: &Said) -> Result<AgentSettings, ConfigError> {
     let mut reader = Reader::new(name, said);
     let kind = reader.word("kind", &fields::KINDS)?;
     let accept = reader.words("accept", &Need::WORDS)?;
@@ -386,19 +387,19 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
         Some(_) | None => Vec::new(),
     };
     let kind = match kind.as_deref() {
-        Some("scripted") => Kind::Scripted { script: reader.needed_path("script")? },
-        Some("model") => Kind::Model(service(&mut reader)?),
-        Some("acp") => Kind::Acp(programs::spoken(&mut reader)?),
-        Some("cli") => Kind::Cli(programs::adapted(&mut reader)?),
+        Some("scripted") => AgentKind::Scripted { script: reader.needed_path("script")? },
+        Some("model") => AgentKind::Model(service(&mut reader)?),
+        Some("acp") => AgentKind::Acp(programs::spoken(&mut reader)?),
+        Some("cli") => AgentKind::Cli(programs::adapted(&mut reader)?),
         Some(_) | None => return Err(reader.missing("kind")),
     };
     let pricing = reader.pricing(match &kind {
-        Kind::Model(service) => Some(&service.url),
-        Kind::Scripted { .. } | Kind::Acp(_) | Kind::Cli(_) => None,
+        AgentKind::Model(service) => Some(&service.url),
+        AgentKind::Scripted { .. } | AgentKind::Acp(_) | AgentKind::Cli(_) => None,
     })?;
-    reader.done(kind.word())?;
+    reader.expect_no_more(kind.word())?;
     let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
-    Ok(Agent { name: name.to_owned(), kind, accept, silence, variables, pricing, origin })
+    Ok(AgentSettings { name: name.to_owned(), kind, accept, silence, variables, pricing, origin })
 }
 
 /// How many tokens fit into a model of which nothing is said.

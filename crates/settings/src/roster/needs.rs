@@ -11,12 +11,12 @@ use ftl_agents::contract::{Counted, Enforced};
 use ftl_core::catalogue::{Catalogue, RoleRule};
 use ftl_core::performer::Performer;
 use ftl_core::program::StateCode;
-use ftl_core::syntax::{Compare, Expr, ExprKind, Part, Step, What};
+use ftl_core::syntax::{Compare, Expr, ExprKind, StatementKind, Step, TemplatePart};
 use ftl_core::value::Name;
 use ftl_language::library::Library;
 
 use super::UNBOUND;
-use super::{AGENTS, Agent, Hall, Roster};
+use super::{AGENTS, AgentSettings, Hall, Roster};
 
 /// Something that a state needs of whoever answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,7 +151,7 @@ fn picked(state: &StateCode) -> BTreeMap<Name, BTreeSet<Name>> {
         let mut words = BTreeSet::new();
         let mut up = node.up;
         while let Some(around) = up.and_then(|place| state.node(place)) {
-            if let What::If { condition, .. } = &around.what {
+            if let StatementKind::If { condition, .. } = &around.what {
                 workers(condition, &mut words);
             }
             up = around.up;
@@ -180,7 +180,7 @@ fn workers(condition: &Expr, words: &mut BTreeSet<Name>) {
         ExprKind::Compare(Compare::Same, one, two) => {
             for (path, word) in [(one, two), (two, one)] {
                 if let (true, ExprKind::Text(text)) = (is_worker(path), &*word.kind)
-                    && let [Part::Text(word)] = text.parts.as_slice()
+                    && let [TemplatePart::Text(word)] = text.parts.as_slice()
                 {
                     words.insert(Name::from(word.as_str()));
                 }
@@ -226,7 +226,7 @@ pub fn staffed(
     have_programs(&roles, roster, hall)?;
     let (mut accepted, mut lacking) = (Vec::new(), Vec::new());
     for one in needed.iter().filter(|one| roles.contains(&one.role)) {
-        let Some(agent) = bound(roster, &one.role) else { continue };
+        let Some(agent) = answerer_of(roster, &one.role) else { continue };
         let enforced = hall.enforces(agent).map_err(|why| Unfit {
             message: format!("the agent `{}` cannot be used: {why}", agent.name),
             hint: String::from("`ftl agents` shows all of them"),
@@ -247,19 +247,19 @@ pub(super) fn has_rule(catalogue: &Catalogue, role: &str, rule: RoleRule) -> boo
     catalogue.role(role).is_some_and(|role| role.has(rule))
 }
 
-fn bound<'r>(roster: &'r Roster, role: &str) -> Option<&'r Agent> {
+fn answerer_of<'r>(roster: &'r Roster, role: &str) -> Option<&'r AgentSettings> {
     roster.role(role).and_then(|bound| roster.agent(&bound.agent))
 }
 
 /// What an agent does not give to a state.
-fn sentence(one: &Needed, agent: &Agent) -> String {
+fn sentence(one: &Needed, agent: &AgentSettings) -> String {
     format!("{one}; `{}` does not", agent.name)
 }
 
 /// An agent whose program is not there gives nothing: that is told before anything that it might not enforce.
 fn have_programs(roles: &BTreeSet<Name>, roster: &Roster, hall: &Hall<'_>) -> Result<(), Unfit> {
     for role in roles {
-        let Some(agent) = bound(roster, role) else { continue };
+        let Some(agent) = answerer_of(roster, role) else { continue };
         if let Some(program) = hall.missing_program(agent) {
             let message =
                 format!("there is no program `{program}`, which the agent `{}` of {role} starts", agent.name);
@@ -273,7 +273,7 @@ fn have_programs(roles: &BTreeSet<Name>, roster: &Roster, hall: &Hall<'_>) -> Re
 
 /// Everything that somebody would have to accept, at once: each need of each agent with a state that has it, and the
 /// whole list for the settings, so that what was accepted before stays accepted.
-fn unaccepted(lacking: &[(&Needed, &Agent)]) -> Unfit {
+fn unaccepted(lacking: &[(&Needed, &AgentSettings)]) -> Unfit {
     let mut told: Vec<(&str, Need)> = Vec::new();
     let mut lists: BTreeMap<&str, BTreeSet<Need>> = BTreeMap::new();
     let mut sentences = Vec::new();
@@ -298,7 +298,7 @@ fn unaccepted(lacking: &[(&Needed, &Agent)]) -> Unfit {
 
 #[cfg(test)]
 mod tests {
-    use ftl_language::source::{Origin, Source};
+    use ftl_language::source::{DocumentOrigin, SourceDocument};
 
     use super::*;
 
@@ -338,7 +338,7 @@ mod tests {
             IF: task.worker == \"coder\" AND task.seq != \"000\" → DO: Run(builder) workspace=\"w\"\n  \
             DO: Run(coder) story=\"s\"\n  RETURN: complete failed={all.failed}\n```\n";
         let mut sources = ftl_language::library::built_in_sources();
-        sources.push(Source::new("night.md", Origin::User, night));
+        sources.push(SourceDocument::new("night.md", DocumentOrigin::User, night));
         let library = Library::load(sources, Catalogue::standard());
         assert!(library.program("night").is_some(), "{:?}", library.get("night").unwrap().findings.problems);
         let found = |word: &str| unneeded(&library, "night", &|one| one == word);

@@ -11,8 +11,8 @@ use ftl_agents::acp::Habits;
 use ftl_agents::cli::{Adapter, MAX_ADAPTER_BYTES};
 
 use super::fields::Reader;
-use super::{Adapted, Spoken, Surroundings, keys};
-use crate::environment::{CommandKind, Environment, Rule, has_key_word};
+use super::{Adapted, AgentEnvironment, Spoken, keys};
+use crate::environment::{CommandKind, Environment, VariableRule, has_key_word};
 use crate::origin::{ConfigError, Origin};
 
 /// Whose homes there are.
@@ -81,15 +81,19 @@ fn own(path: &Path) -> Result<Adapter, String> {
     Adapter::parse(&text).map_err(|faults| format!("{}:\n{faults}", path.display()))
 }
 
-fn surroundings(reader: &mut Reader<'_>) -> Result<Surroundings, ConfigError> {
+fn surroundings(reader: &mut Reader<'_>) -> Result<AgentEnvironment, ConfigError> {
     let own_home = reader.word("home", &HOMES)?.as_deref() == Some("own");
-    Ok(Surroundings { pass: reader.list("env")?, set: reader.texts("set")?.into_iter().collect(), own_home })
+    Ok(AgentEnvironment {
+        pass: reader.list("env")?,
+        set: reader.texts("set")?.into_iter().collect(),
+        own_home,
+    })
 }
 
 /// The variables of commands that an agent without a program of its own has us run.
-pub(super) fn variables(reader: &mut Reader<'_>) -> Result<Vec<(String, Rule, Origin)>, ConfigError> {
-    let passed = reader.list("env")?.into_iter().map(|name| ("env", name, Rule::Pass));
-    let set = reader.texts("set")?.into_iter().map(|(name, value)| ("set", name, Rule::Set(value)));
+pub(super) fn variables(reader: &mut Reader<'_>) -> Result<Vec<(String, VariableRule, Origin)>, ConfigError> {
+    let passed = reader.list("env")?.into_iter().map(|name| ("env", name, VariableRule::Pass));
+    let set = reader.texts("set")?.into_iter().map(|(name, value)| ("set", name, VariableRule::Set(value)));
     let mut checked = Environment::default();
     let mut all = Vec::new();
     for (key, name, rule) in passed.chain(set) {

@@ -31,8 +31,8 @@ planner = { agent = "local", model = "qwen-big" }
 fn roles_are_bound_to_agents_and_models() {
     let roster = read(&[("ftl.toml", LOCAL)]).unwrap();
     assert_eq!(roster.role("planner").unwrap().model.as_deref(), Some("qwen-big"));
-    assert_eq!(roster.role("builder").unwrap(), &Bound { agent: "local".into(), model: None });
-    let Kind::Model(service) = &roster.agent("local").unwrap().kind else { panic!() };
+    assert_eq!(roster.role("builder").unwrap(), &RoleBinding { agent: "local".into(), model: None });
+    let AgentKind::Model(service) = &roster.agent("local").unwrap().kind else { panic!() };
     assert_eq!((service.context, service.concurrency, service.structured), (32_000, 4, false));
     let price = service.prices.of("qwen").unwrap();
     assert_eq!((price.input, price.cached, price.stored, price.output), (500, 500, 500, 2000));
@@ -51,7 +51,7 @@ fn a_later_file_changes_one_key_and_keeps_the_rest() {
 fn a_script_lies_beside_the_file_that_names_it() {
     let text = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n";
     let roster = read(&[("some/where/ftl.toml", text)]).unwrap();
-    let Kind::Scripted { script } = &roster.agent("play").unwrap().kind else { panic!() };
+    let AgentKind::Scripted { script } = &roster.agent("play").unwrap().kind else { panic!() };
     assert_eq!(script, Path::new("some/where/play.toml"));
 }
 
@@ -200,7 +200,7 @@ fn programs_get_what_is_named_and_nothing_else() {
         [agents.g]\nkind = \"acp\"\nprogram = \"goose\"\nargs = [\"acp\"]\nlike = \"goose\"\nmode = \"chat\"\n\
         env = [\"OPENAI_API_KEY\"]\nset = { GOOSE_MODE = \"approve\" }\nhome = \"own\"\n";
     let roster = read(&[("config.toml", text)]).unwrap();
-    let Kind::Acp(goose) = &roster.agent("g").unwrap().kind else { panic!() };
+    let AgentKind::Acp(goose) = &roster.agent("g").unwrap().kind else { panic!() };
     assert_eq!((goose.habits.mode.as_deref(), goose.around.own_home), (Some("chat"), true));
     let variable = |name: &str| match name {
         "HOME" => Some("/people/ada".to_owned()),

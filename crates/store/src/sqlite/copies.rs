@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::{Digest, MAX_CONTENT_BYTES};
+use crate::{ContentDigest, MAX_CONTENT_BYTES};
 use ftl_folder as folder;
 
 /// Where it is remembered which copy was written last: a file for each, with `%` for `/` in its name.
@@ -61,7 +61,7 @@ fn places(state: &Path, file: &str) -> Vec<PathBuf> {
 fn ours(written: &Path, copy: &Path) -> Option<String> {
     let remembered = folder::read_to_string(written, MAX_WRITTEN_BYTES).ok()?;
     let bytes = folder::read(copy, MAX_CONTENT_BYTES as u64).ok()?;
-    let found = Digest::of(&bytes).to_string();
+    let found = ContentDigest::of(&bytes).to_string();
     (remembered.lines().next() == Some(found.as_str())).then_some(found)
 }
 

@@ -16,7 +16,7 @@ use ftl_folder::rewind::Rewound;
 /// Something that happened to a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum StoreEvent {
     /// A store of an earlier format got its sums: what was there then is taken for what was written.
     Sealed {
         /// The format it had.
@@ -69,15 +69,15 @@ pub struct LostEntries {
 
 /// An entry of the store's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedEvent {
     /// The time at which the event was recorded.
     pub at: Time,
     /// The event: sums that were taken, heads that were made anew, or a loss that was accepted.
-    pub event: Event,
+    pub event: StoreEvent,
 }
 
 /// Adds an event.
-pub(super) fn add(open: &Connection, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn add(open: &Connection, event: &StoreEvent) -> rusqlite::Result<()> {
     let failed = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
     let body = serde_json::to_string(event).map_err(failed)?;
     let (number, before) = last(open)?;
@@ -88,7 +88,7 @@ pub(super) fn add(open: &Connection, event: &Event) -> rusqlite::Result<()> {
 }
 
 /// All events in order; the inner error says which one is not what was written.
-pub(super) fn all(open: &Connection) -> rusqlite::Result<Result<Vec<Recorded>, String>> {
+pub(super) fn all(open: &Connection) -> rusqlite::Result<Result<Vec<RecordedEvent>, String>> {
     let mut list = open.prepare("SELECT number, at, body, hash FROM events ORDER BY number")?;
     let mut rows = list.query([])?;
     let mut before = start(open)?;
@@ -99,7 +99,7 @@ pub(super) fn all(open: &Connection) -> rusqlite::Result<Result<Vec<Recorded>, S
         before = then(before, due, at, &body);
         match serde_json::from_str(&body) {
             Ok(event) if number == due && row.get::<_, [u8; 32]>(3)? == before => {
-                events.push(Recorded { at, event });
+                events.push(RecordedEvent { at, event });
             }
             Ok(_) | Err(_) => return Ok(Err(format!("event {due} of the store is not what was written"))),
         }
@@ -116,7 +116,7 @@ pub(super) fn is_sound_up_to(open: &Connection, number: u64) -> rusqlite::Result
         let Some(row) = rows.next()? else { return Ok(false) };
         let (Ok(at), Ok(body)) = (count(row, 0), row.get::<_, String>(1)) else { return Ok(false) };
         before = then(before, due, at, &body);
-        let is_event = serde_json::from_str::<Event>(&body).is_ok();
+        let is_event = serde_json::from_str::<StoreEvent>(&body).is_ok();
         if !is_event || row.get::<_, [u8; 32]>(2).ok() != Some(before) {
             return Ok(false);
         }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest as _, Sha256};
 
 use ftl_folder::clock;
-use ftl_folder::{self as folder, Refusal, Use};
+use ftl_folder::{self as folder, FolderRefusal, OpenMode};
 
 /// The name of the file, beside the database.
 pub(super) const HEADS: &str = "heads";
@@ -115,10 +115,10 @@ impl HeadFile {
     /// first. All who write it in this process share what is dirty.
     pub(super) fn open(folder: &Path, is_dirty: &Arc<AtomicBool>) -> io::Result<HeadFile> {
         let path = folder.join(HEADS);
-        let opened = match folder::open(&path, Use::Update) {
-            Err(error) if Refusal::of(&error).is_some() => {
+        let opened = match folder::open(&path, OpenMode::Update) {
+            Err(error) if FolderRefusal::of(&error).is_some() => {
                 folder::rename(&path, &folder.join(format!("{HEADS}-{}", clock::wall())))?;
-                folder::open(&path, Use::Update)
+                folder::open(&path, OpenMode::Update)
             }
             opened => opened,
         };
@@ -172,7 +172,7 @@ fn look(folder: &Path) -> io::Result<Found> {
         Ok(bytes) => Ok(parse(&bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Missing),
         // A link or a folder is no head, nor is what is too large for one.
-        Err(error) if Refusal::of(&error).is_some() => Ok(Found::Unreadable),
+        Err(error) if FolderRefusal::of(&error).is_some() => Ok(Found::Unreadable),
         Err(error) => Err(error),
     }
 }
@@ -211,7 +211,7 @@ fn store_slot(head: &StoreHead) -> [u8; SLOT] {
 }
 
 fn store_of(slot: &[u8; SLOT]) -> Option<StoreHead> {
-    let slot = opened(slot, STORE_MARK, 0)?;
+    let slot = open_slot(slot, STORE_MARK, 0)?;
     let name = slot.get(8..8 + STORE_NAME)?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(STORE_NAME);
     Some(StoreHead {
@@ -234,7 +234,7 @@ fn run_slot(head: &RunHead, index: u64) -> [u8; SLOT] {
 }
 
 fn run_of(slot: &[u8; SLOT], index: u64) -> Option<RunHead> {
-    let slot = opened(slot, RUN_MARK, index)?;
+    let slot = open_slot(slot, RUN_MARK, index)?;
     Some(RunHead {
         number: i64::try_from(index).ok()?,
         name: String::from_utf8(slot.get(8..8 + RUN_NAME)?.to_vec()).ok()?,
@@ -254,7 +254,7 @@ fn close(mut slot: [u8; SLOT], index: u64) -> [u8; SLOT] {
     slot
 }
 
-fn opened<'a>(slot: &'a [u8; SLOT], mark: &[u8; 8], index: u64) -> Option<&'a [u8; SLOT]> {
+fn open_slot<'a>(slot: &'a [u8; SLOT], mark: &[u8; 8], index: u64) -> Option<&'a [u8; SLOT]> {
     (slot.starts_with(mark) && slot[CHECKSUM_AT..] == checksum(slot, index)).then_some(slot)
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::events::{self, Event, LostEntries, Recorded};
+use super::events::{self, LostEntries, RecordedEvent, StoreEvent};
 use super::heads::{self, Found, Heads, RunHead, StoreHead};
 use super::log::{self, LogDamage};
 use super::read::{self, count};
@@ -28,7 +28,7 @@ pub struct StoreReport {
     /// What a person may want to know and is no damage.
     pub remarks: Vec<String>,
     /// What happened to the store so far, the first thing first.
-    pub events: Vec<Recorded>,
+    pub events: Vec<RecordedEvent>,
 }
 
 /// How a store differs from its heads.
@@ -253,13 +253,13 @@ fn compare_run(
 ) -> rusqlite::Result<()> {
     let Some(row) = row.filter(|row| row.name == head.name) else {
         found.lines.push(format!("run {} with {} entries is gone", head.name, head.seq));
-        found.runs.extend(lost(head, 0, None));
+        found.runs.extend(lost_entries(head, 0, None));
         return Ok(());
     };
     if row.seq < head.seq {
         let (first, last) = (row.seq + 1, head.seq);
         found.lines.push(format!("run {}: entries {first} to {last} are gone", head.name));
-        found.runs.extend(lost(head, row.seq, Some(row.hash)));
+        found.runs.extend(lost_entries(head, row.seq, Some(row.hash)));
     } else if head.seq > 0 && entry_hash(open, row.number, head.seq)? != Some(head.hash) {
         found.lines.push(format!("run {}: entry {} is not the one that was written", head.name, head.seq));
     }
@@ -269,7 +269,7 @@ fn compare_run(
     Ok(())
 }
 
-pub(super) fn lost(head: &RunHead, left: u64, hash: Option<[u8; 32]>) -> Option<LostEntries> {
+pub(super) fn lost_entries(head: &RunHead, left: u64, hash: Option<[u8; 32]>) -> Option<LostEntries> {
     Some(LostEntries {
         run: head.name.parse().ok()?,
         had: head.seq,
@@ -285,19 +285,19 @@ pub(super) fn entry_hash(open: &Connection, run: i64, seq: u64) -> rusqlite::Res
 }
 
 /// A run goes on from where a loss left it: its chain still passes through that entry.
-fn accepted_elsewhere(open: &Connection, events: &[Recorded]) -> rusqlite::Result<Vec<String>> {
+fn accepted_elsewhere(open: &Connection, events: &[RecordedEvent]) -> rusqlite::Result<Vec<String>> {
     let mut problems = Vec::new();
     for recorded in events {
-        let Event::LossAccepted(loss) = &recorded.event else { continue };
+        let StoreEvent::LossAccepted(loss) = &recorded.event else { continue };
         for run in loss.runs.iter().filter(|run| run.left > 0) {
             let number = read::number(open, &run.run)?;
             let hash = number.map(|number| entry_hash(open, number, run.left)).transpose()?.flatten();
             // A later loss may have taken that entry as well; then it says so itself.
-            let taken = |later: &Recorded| match &later.event {
-                Event::LossAccepted(later) => {
+            let taken = |later: &RecordedEvent| match &later.event {
+                StoreEvent::LossAccepted(later) => {
                     later.runs.iter().any(|one| one.run == run.run && one.left < run.left)
                 }
-                Event::Sealed { .. } | Event::HeadsRenewed { .. } => false,
+                StoreEvent::Sealed { .. } | StoreEvent::HeadsRenewed { .. } => false,
             };
             let same = hash.is_some_and(|hash| Hash(hash).to_string() == run.left_hash);
             if !same && !events.iter().any(taken) {

@@ -16,9 +16,9 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use ftl_folder::{self as folder, Use};
-use ftl_process::gate::{Gate, Inside};
-use ftl_process::holder::{self, Locked, Locking, Wait};
+use ftl_folder::{self as folder, OpenMode};
+use ftl_process::holder::{self, LockWait, Locked, Locking};
+use ftl_process::lock_gate::{GatePass, LockGate};
 
 /// How long one and the same process may keep the others from writing.
 pub(super) const MAX_WRITE_WAIT: Duration = Duration::from_secs(60);
@@ -30,8 +30,8 @@ const WRITE: &str = "write.lock";
 #[derive(Debug)]
 pub(super) struct WriteLock {
     folder: PathBuf,
-    turn: (Arc<Gate>, File),
-    write: (Arc<Gate>, File),
+    turn: (Arc<LockGate>, File),
+    write: (Arc<LockGate>, File),
 }
 
 /// A lock while it is held.
@@ -41,7 +41,7 @@ pub(super) struct Held<'a> {
     /// A file of its own that was waited with, and keeps the lock until it is closed.
     _waited: Option<Locked>,
     /// Dropped after the lock: fields are dropped in their order.
-    _inside: Inside,
+    _inside: GatePass,
 }
 
 impl WriteLock {
@@ -54,9 +54,9 @@ impl WriteLock {
                 format!("it belongs to another user (number {owner}): say `sudo -u '#{owner}' ftl …`");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
-        let open = |name: &str| -> io::Result<(Arc<Gate>, File)> {
+        let open = |name: &str| -> io::Result<(Arc<LockGate>, File)> {
             let path = folder.join(name);
-            Ok((Gate::of(&path), folder::open(&path, Use::Update)?))
+            Ok((LockGate::of(&path), folder::open(&path, OpenMode::Update)?))
         };
         Ok(WriteLock { folder: folder.to_owned(), turn: open(TURN)?, write: open(WRITE)? })
     }
@@ -86,16 +86,16 @@ impl WriteLock {
         let waited = match lock_now(file)? {
             true => None,
             false => {
-                let own = folder::open(&self.folder.join(TURN), Use::Update)?;
+                let own = folder::open(&self.folder.join(TURN), OpenMode::Update)?;
                 Some(holder::lock(own, Locking::Alone, || self.wait(limit))?)
             }
         };
         Ok(Held { file, _waited: waited, _inside: inside })
     }
 
-    fn wait(&self, limit: Duration) -> Wait {
+    fn wait(&self, limit: Duration) -> LockWait {
         let files = [WRITE, TURN].map(|name| self.folder.join(name));
-        Wait::new("the store's write lock", files.to_vec(), limit)
+        LockWait::new("the store's write lock", files.to_vec(), limit)
     }
 
     /// Another thread of this process did not give it back in time.

@@ -24,7 +24,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::LOG;
-use ftl_folder::Use;
+use ftl_folder::OpenMode;
 
 pub(super) const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -106,7 +106,7 @@ struct Log {
 impl Log {
     /// Opens the log of a folder; `None` if it has none, or one with no frame in it.
     fn open(folder: &Path) -> io::Result<Option<Log>> {
-        let file = match ftl_folder::open(&folder.join(LOG), Use::Read) {
+        let file = match ftl_folder::open(&folder.join(LOG), OpenMode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

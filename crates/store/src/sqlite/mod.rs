@@ -34,14 +34,15 @@ use rusqlite::Connection;
 use rustix::fs::{Access, access};
 
 pub use self::ends::RunEnd;
-pub use self::events::{Event, Loss, LostEntries, Recorded};
+pub use self::events::{Loss, LostEntries, RecordedEvent, StoreEvent};
 pub use self::integrity::StoreReport;
 use self::read::{Reader, Readers};
 pub use self::recover::BringBack;
 use self::write::Write;
 use self::writer::{Shared, Writer};
 use super::{
-    Append, Command, Digest, FORMAT, Lease, Most, NewRun, Newest, Record, RunRow, Store, StoreError, limits,
+    Append, ContentDigest, FORMAT, Lease, Most, NewRun, Newest, PendingCommand, RunRow, Store, StoreError,
+    StoredEntry, limits,
 };
 use ftl_folder::id::RunId;
 use ftl_process::fence;
@@ -135,7 +136,7 @@ impl SqliteStore {
 
     /// How many requests this process has handed to its writer. For tests.
     #[doc(hidden)]
-    pub fn asked(&self) -> u64 {
+    pub fn count_requests(&self) -> u64 {
         self.shared.asked.load(Ordering::Relaxed)
     }
 
@@ -283,29 +284,29 @@ impl Store for SqliteStore {
         self.read(|open| read::newest(open, most))
     }
 
-    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<StoredEntry>, StoreError> {
         self.read_run(run, |open, number| read::entries(open, number, after, most))
     }
 
-    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError> {
         limits::check_content(bytes)?;
-        let digest = Digest::of(bytes);
+        let digest = ContentDigest::of(bytes);
         self.write(Write::Put(digest, bytes.to_owned()))?;
         Ok(digest)
     }
 
-    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+    fn get(&self, digest: &ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
         let found = self.read(|open| match read::content(open, digest)? {
             Some(number) => read::bytes(open, number).map(Some),
             None => Ok(None),
         })?;
         match found {
-            Some(bytes) if Digest::of(&bytes) != *digest => Err(StoreError::Corrupt(damaged(digest))),
+            Some(bytes) if ContentDigest::of(&bytes) != *digest => Err(StoreError::Corrupt(damaged(digest))),
             found => Ok(found),
         }
     }
 
-    fn has(&self, digest: &Digest) -> Result<bool, StoreError> {
+    fn has(&self, digest: &ContentDigest) -> Result<bool, StoreError> {
         self.read(|open| Ok(read::content(open, digest)?.is_some()))
     }
 
@@ -314,7 +315,7 @@ impl Store for SqliteStore {
         self.write(Write::Send { run: run.clone(), body: body.to_owned() })
     }
 
-    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError> {
+    fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError> {
         self.read_run(run, read::pending)
     }
 
@@ -339,7 +340,7 @@ impl Drop for SqliteStore {
     }
 }
 
-fn damaged(digest: &Digest) -> String {
+fn damaged(digest: &ContentDigest) -> String {
     format!("content {digest} is not what was written")
 }
 
@@ -363,8 +364,8 @@ fn content_problems(open: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut rows = list.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let digest = Digest(row.get(1)?);
-        if Digest::of(&read::bytes(open, row.get(0)?)?) != digest {
+        let digest = ContentDigest(row.get(1)?);
+        if ContentDigest::of(&read::bytes(open, row.get(0)?)?) != digest {
             found.push(damaged(&digest));
         }
     }

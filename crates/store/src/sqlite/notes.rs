@@ -65,31 +65,31 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn told<T>(&self, told: rusqlite::Result<T>) -> Result<T, StoreError> {
+    fn map_error<T>(&self, told: rusqlite::Result<T>) -> Result<T, StoreError> {
         told.map_err(|error| trouble::of_sqlite(&self.database, &error))
     }
 }
 
 impl Notes for Page<'_> {
     fn get(&mut self, kind: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.told(get(self.open, kind, key))
+        self.map_error(get(self.open, kind, key))
     }
 
     fn all(&mut self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.told(all(self.open, kind))
+        self.map_error(all(self.open, kind))
     }
 
     fn keys(&mut self, kind: &str) -> Result<Vec<String>, StoreError> {
-        self.told(keys(self.open, kind))
+        self.map_error(keys(self.open, kind))
     }
 
     fn put(&mut self, kind: &str, key: &str, body: &str) -> Result<(), StoreError> {
         notebook::check(kind, key, body)?;
-        self.told(put(self.open, kind, key, body))
+        self.map_error(put(self.open, kind, key, body))
     }
 
     fn remove(&mut self, kind: &str, key: &str) -> Result<(), StoreError> {
-        self.told(remove(self.open, kind, key))
+        self.map_error(remove(self.open, kind, key))
     }
 }
 

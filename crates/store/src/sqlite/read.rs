@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
-use crate::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreError};
+use crate::{ContentDigest, Hash, Most, Newest, PendingCommand, RunRow, StoreError, StoredEntry};
 use ftl_folder::id::RunId;
 
 /// How many connections are kept for the next one who reads.
@@ -193,17 +193,22 @@ pub(super) fn number(open: &Connection, run: &RunId) -> rusqlite::Result<Option<
     find.query_row([run.as_str()], |row| row.get(0)).optional()
 }
 
-pub(super) fn entries(open: &Connection, run: i64, after: u64, most: usize) -> rusqlite::Result<Vec<Record>> {
+pub(super) fn entries(
+    open: &Connection,
+    run: i64,
+    after: u64,
+    most: usize,
+) -> rusqlite::Result<Vec<StoredEntry>> {
     let mut find = open.prepare_cached(
         "SELECT seq, epoch, body, hash FROM entries WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
     )?;
     find.query_map((run, whole(after), i64::try_from(most).unwrap_or(i64::MAX)), record)?.collect()
 }
 
-pub(super) fn pending(open: &Connection, run: i64) -> rusqlite::Result<Vec<Command>> {
+pub(super) fn pending(open: &Connection, run: i64) -> rusqlite::Result<Vec<PendingCommand>> {
     let mut find = open
         .prepare_cached("SELECT id, body FROM commands WHERE run = ?1 AND reply IS NULL ORDER BY run, id")?;
-    find.query_map([run], |row| Ok(Command { id: count(row, 0)?, body: row.get(1)? }))?.collect()
+    find.query_map([run], |row| Ok(PendingCommand { id: count(row, 0)?, body: row.get(1)? }))?.collect()
 }
 
 pub(super) fn reply(open: &Connection, command: u64) -> rusqlite::Result<Option<String>> {
@@ -212,7 +217,7 @@ pub(super) fn reply(open: &Connection, command: u64) -> rusqlite::Result<Option<
 }
 
 /// The number of a piece of content.
-pub(super) fn content(open: &Connection, digest: &Digest) -> rusqlite::Result<Option<i64>> {
+pub(super) fn content(open: &Connection, digest: &ContentDigest) -> rusqlite::Result<Option<i64>> {
     let mut find = open.prepare_cached("SELECT number FROM content WHERE digest = ?1")?;
     find.query_row([&digest.0], |row| row.get(0)).optional()
 }
@@ -259,8 +264,8 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     })
 }
 
-fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    Ok(Record { seq: count(row, 0)?, epoch: count(row, 1)?, body: row.get(2)?, hash: Hash(row.get(3)?) })
+fn record(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
+    Ok(StoredEntry { seq: count(row, 0)?, epoch: count(row, 1)?, body: row.get(2)?, hash: Hash(row.get(3)?) })
 }
 
 #[cfg(test)]

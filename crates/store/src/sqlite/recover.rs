@@ -16,18 +16,18 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::copies;
 use super::ends::{self, RunEnd};
-use super::events::{self, Event, Loss, LostEntries};
+use super::events::{self, Loss, LostEntries, StoreEvent};
 use super::heads::{self, Found, HeadFile, Heads, RunHead, StoreHead};
 use super::lock::WriteLock;
 use super::read::{self, count, whole};
 use super::{DATABASE, LOG, SqliteStore, cut, integrity, log, schema, seal, trouble};
 use crate::journal;
 use crate::order::Order;
-use crate::{Digest, FORMAT, Hash, StoreError};
+use crate::{ContentDigest, FORMAT, Hash, StoreError};
 use ftl_core::run::ROOT;
 use ftl_folder::clock;
 use ftl_folder::rewind::Rewound;
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// How the folders of copies begin.
 const COPIES: &str = "damaged-";
@@ -147,7 +147,8 @@ impl Recovery<'_> {
             Err(error) => return Err(error),
         }
         if let (false, Some(heads)) = (damage.is_readable, &damage.heads) {
-            damage.runs = heads.runs.iter().filter_map(|head| integrity::lost(head, 0, None)).collect();
+            damage.runs =
+                heads.runs.iter().filter_map(|head| integrity::lost_entries(head, 0, None)).collect();
         }
         Ok(damage)
     }
@@ -179,7 +180,7 @@ impl Recovery<'_> {
             match is_file(&self.folder.join(name))? {
                 Some(true) => {
                     folder::copy(&self.folder.join(name), &copies.join(name))?;
-                    folder::open(&copies.join(name), Use::Read)?.sync_all()?;
+                    folder::open(&copies.join(name), OpenMode::Read)?.sync_all()?;
                 }
                 // Nothing can be made of it, and it is in the way.
                 Some(false) => folder::rename(&self.folder.join(name), &copies.join(name))?,
@@ -203,7 +204,7 @@ impl Recovery<'_> {
             open.close().map_err(|(_, error)| self.on_error(&error))?;
         }
         let replaced = || -> io::Result<()> {
-            folder::open(&made, Use::Read)?.sync_all()?;
+            folder::open(&made, OpenMode::Read)?.sync_all()?;
             for name in [LOG, "ftl.db-shm"] {
                 schema::remove(&self.folder.join(name))?;
             }
@@ -287,7 +288,7 @@ impl Recovery<'_> {
         let files = damage.files;
         let loss = Loss { by, reason, missing, runs: damage.runs, copies: name, git, files };
         drop_unsound_events(change)?;
-        events::add(change, &Event::LossAccepted(loss.clone()))?;
+        events::add(change, &StoreEvent::LossAccepted(loss.clone()))?;
         let before = seal::read(change).ok().flatten().map_or(0, |sealed| sealed.serial);
         let noted = damage.heads.map_or(0, |heads| heads.store.serial);
         seal::write(change, before.max(noted) + 1)?;
@@ -370,7 +371,7 @@ fn sound_entries(open: &Connection, head: &RunHead) -> rusqlite::Result<(u64, [u
 fn has_content(open: &Connection, body: &str) -> rusqlite::Result<bool> {
     for digest in journal::references(body) {
         match read::content(open, &digest)? {
-            Some(number) if Digest::of(&read::bytes(open, number)?) == digest => {}
+            Some(number) if ContentDigest::of(&read::bytes(open, number)?) == digest => {}
             Some(_) | None => return Ok(false),
         }
     }
@@ -388,7 +389,7 @@ fn take_out_unsound(open: &Connection) -> rusqlite::Result<()> {
         .query_map([], listed)?
         .collect::<Result<_, _>>()?;
     for (number, digest) in all {
-        if Digest::of(&read::bytes(open, number)?).0 != digest {
+        if ContentDigest::of(&read::bytes(open, number)?).0 != digest {
             open.execute("DELETE FROM content WHERE number = ?1", [number])?;
         }
     }
@@ -431,7 +432,7 @@ fn lost_runs(open: &Connection, noted: &BTreeMap<String, RunHead>) -> rusqlite::
         let left = now.values().find(|row| row.name == head.name);
         let (seq, hash) = left.map_or((0, None), |row| (row.seq, Some(row.hash)));
         if seq < head.seq {
-            lost.extend(integrity::lost(head, seq, hash));
+            lost.extend(integrity::lost_entries(head, seq, hash));
         }
     }
     Ok(lost)

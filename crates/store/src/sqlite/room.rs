@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::LOG;
 use super::log::{FRAME_BYTES, HEADER};
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// A log shorter than this gets no room: most commands write one or two transactions.
 const MIN_FRAMES: u64 = 16;
@@ -55,7 +55,7 @@ fn extend(folder: &Path, written: u64, wanted: u64) -> io::Result<()> {
     let path = folder.join(LOG);
     // It is never made here.
     folder::metadata(&path)?;
-    let log = folder::open(&path, Use::Update)?;
+    let log = folder::open(&path, OpenMode::Update)?;
     let end = log.metadata()?.len();
     let disk = rustix::fs::fstatvfs(&log)?;
     let has_little_left = disk.f_bavail.saturating_mul(disk.f_frsize) < MIN_FREE_BYTES;

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OpenFlags};
 
-use super::events::{self, Event};
+use super::events::{self, StoreEvent};
 use super::heads::Found;
 use super::lock::WriteLock;
 use super::{BUSY, DATABASE, LOG, heads, seal, trouble};
 use crate::owner::{self, Life};
 use crate::{FORMAT, StoreError};
 use ftl_folder::id;
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// Marks a database as ours: "ftl" and a zero.
 const APPLICATION: i32 = 0x6674_6c00;
@@ -289,7 +289,7 @@ pub(super) fn bring_up_to_date(folder: &Path, open: &Connection, found: u32) -> 
         return Err(StoreError::InUse(format!("an ftl of an earlier version works on it: process {pid}")));
     }
     let noted = |open: &Connection| {
-        events::add(open, &Event::Sealed { format: found })?;
+        events::add(open, &StoreEvent::Sealed { format: found })?;
         seal::write(open, 0).map(drop)
     };
     migrate(open, found, &MIGRATIONS, noted).map_err(on_error)
@@ -407,7 +407,7 @@ pub(super) fn make_unfinished(folder: &Path) -> Result<PathBuf, StoreError> {
     for ending in ["", "-wal", "-shm", "-journal"] {
         remove(&folder.join(format!("{UNFINISHED}{ending}"))).map_err(on_disk)?;
     }
-    folder::open(&file, Use::New).map_err(on_disk)?;
+    folder::open(&file, OpenMode::New).map_err(on_disk)?;
     let open = open_to_write(&file)?;
     // Nobody knows of it before it is whole: it goes to the disk in one piece, when it is.
     open.pragma_update(None, "synchronous", "OFF").map_err(on_error)?;
@@ -417,7 +417,7 @@ pub(super) fn make_unfinished(folder: &Path) -> Result<PathBuf, StoreError> {
     // Closing the last connection would do this too, and say nothing of what went wrong.
     open.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(on_error)?;
     open.close().map_err(|(_, error)| on_error(error))?;
-    folder::open(&file, Use::Read).and_then(|made| made.sync_all()).map_err(on_disk)?;
+    folder::open(&file, OpenMode::Read).and_then(|made| made.sync_all()).map_err(on_disk)?;
     Ok(file)
 }
 

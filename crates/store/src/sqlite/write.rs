@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::read::{self, count, whole};
-use crate::{Append, Digest, Hash, Lease, NewRun, StoreError, limits};
+use crate::{Append, ContentDigest, Hash, Lease, NewRun, StoreError, limits};
 use ftl_folder::id::RunId;
 
 /// Content is cut into pieces of this size, so that no row is larger.
@@ -26,7 +26,7 @@ pub(super) enum Write {
         least: u64,
     },
     Release(Lease),
-    Put(Digest, Vec<u8>),
+    Put(ContentDigest, Vec<u8>),
     Send {
         run: RunId,
         body: String,
@@ -40,7 +40,7 @@ pub(super) enum Ready<'a> {
     Append(Standing, &'a Append),
     Take { run: i64, epoch: u64, owner: &'a str },
     Release { run: i64 },
-    Put(&'a Digest, &'a [u8]),
+    Put(&'a ContentDigest, &'a [u8]),
     Send { run: i64, body: &'a str },
 }
 
@@ -237,7 +237,7 @@ fn release(open: &Connection, run: i64) -> rusqlite::Result<u64> {
     Ok(0)
 }
 
-fn put(open: &Connection, digest: &Digest, bytes: &[u8]) -> rusqlite::Result<u64> {
+fn put(open: &Connection, digest: &ContentDigest, bytes: &[u8]) -> rusqlite::Result<u64> {
     if read::content(open, digest)?.is_some() {
         return Ok(0);
     }

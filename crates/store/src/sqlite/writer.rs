@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ffi};
 
-use super::events::{self, Event};
+use super::events::{self, StoreEvent};
 use super::heads::{self, Found, HeadFile, RunHead, StoreHead};
 use super::lock::WriteLock;
 use super::room::Room;
@@ -24,7 +24,7 @@ use super::seal::{self, Seal, Sealed};
 use super::write::Write;
 use super::{DATABASE, LOG, integrity, read, schema, trouble};
 use crate::{FORMAT, StoreError};
-use ftl_folder::{self as folder, Use};
+use ftl_folder::{self as folder, OpenMode};
 
 /// How many requests may wait; whoever comes then waits before asking.
 const MAX_WAITING: usize = 1024;
@@ -298,7 +298,7 @@ impl Pen {
     fn renew_heads(&self, shared: &Shared, why: &str) -> Result<(), StoreError> {
         let on_error = |error: rusqlite::Error| trouble::of_sqlite(&self.database, &error);
         if seal::read(&self.open).map_err(on_error)?.is_some_and(|sealed| sealed.serial > 0) {
-            let event = Event::HeadsRenewed { why: why.to_owned() };
+            let event = StoreEvent::HeadsRenewed { why: why.to_owned() };
             self.transaction(shared, || events::add(&self.open, &event))?;
         }
         let Some(sealed) = seal::read(&self.open).map_err(on_error)? else { return Ok(()) };
@@ -338,7 +338,7 @@ impl Pen {
             return Ok(());
         }
         let log = shared.folder.join(LOG);
-        folder::open(&log, Use::Read).and_then(|log| log.sync_data()).map_err(|error| {
+        folder::open(&log, OpenMode::Read).and_then(|log| log.sync_data()).map_err(|error| {
             let told = StoreError::Failed(format!("{}: {error}", log.display()));
             shared.break_with(&told);
             told

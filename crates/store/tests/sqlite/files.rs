@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use ftl_store::{
-    Append, Digest, FORMAT, MAX_CONTENT_BYTES, Notebook as _, SqliteStore, Store as _, StoreError,
+    Append, ContentDigest, FORMAT, MAX_CONTENT_BYTES, Notebook as _, SqliteStore, Store as _, StoreError,
 };
 
 use crate::support::{Place, add, assert_whole, child, lines, name, told};
@@ -44,7 +44,7 @@ fn a_reopened_store_has_kept_everything() {
     let content = vec![3; 2_500_000];
     let command = store.send(&name(1), "wait").unwrap();
     let answered = Some((store.send(&name(1), "go").unwrap(), "gone".to_owned()));
-    let content = vec![(Digest::of(&content), content)];
+    let content = vec![(ContentDigest::of(&content), content)];
     let append = Append { content: content.clone(), answered, settled: Some(true), ..lines(1..=50) };
     store.append(&lease, append).unwrap();
     let (row, entries) = (store.run(&name(1)).unwrap(), store.entries(&name(1), 0, 100).unwrap());

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Mutex;
 use std::thread;
 
-use ftl_store::{Digest, SqliteStore, Store as _, StoreError};
+use ftl_store::{ContentDigest, SqliteStore, Store as _, StoreError};
 use rusqlite::ffi;
 use rustix::fs::{FlockOperation, flock};
 
@@ -24,7 +24,7 @@ fn together<T: Send>(
 ) -> (Vec<Result<T, StoreError>>, u64) {
     let lock = File::open(place.file("write.lock")).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
-    let (asked, commits) = (store.asked(), store.commits());
+    let (asked, commits) = (store.count_requests(), store.commits());
     let told = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for n in 0..requests {
@@ -37,7 +37,7 @@ fn together<T: Send>(
         }
         // One is in the writer's hand while the others wait; the rest waits to wait.
         let all = requests.min(MAX_WAITING + 1);
-        wait_until("all requests to wait", || store.asked() - asked == all);
+        wait_until("all requests to wait", || store.count_requests() - asked == all);
         assert!(told.lock().unwrap().is_empty(), "nobody is answered before the lock is free");
         flock(&lock, FlockOperation::Unlock).unwrap();
     });
@@ -149,7 +149,7 @@ fn after_a_failed_sync_nothing_is_written_until_the_next_start() {
     drop(store);
 
     let store = place.open();
-    assert_eq!(store.get(&Digest::of(b"content")), Ok(None));
+    assert_eq!(store.get(&ContentDigest::of(b"content")), Ok(None));
     store.append(&lease, lines([2])).unwrap();
     assert_eq!(assert_whole(&store, &name(1)), 2);
 }

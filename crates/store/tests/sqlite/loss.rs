@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use ftl_store::sqlite::Event;
+use ftl_store::sqlite::StoreEvent;
 use ftl_store::{
-    Append, Digest, FORMAT, Lease, Line, Notebook as _, SqliteStore, Store as _, StoreError, verify_chain,
+    Append, ContentDigest, FORMAT, Lease, NewEntry, Notebook as _, SqliteStore, Store as _, StoreError,
+    verify_chain,
 };
 use ftl_testkit::faults::{Call, Faults, counted};
 
@@ -21,10 +22,11 @@ fn filled() -> (Place, Lease) {
     let lease = add(&store, 1);
     let other = add(&store, 2);
     let content = vec![3; 5000];
-    let body = format!("{{\"seq\":1,\"big\":{{\"$content\":\"{}\",\"bytes\":5000}}}}", Digest::of(&content));
+    let body =
+        format!("{{\"seq\":1,\"big\":{{\"$content\":\"{}\",\"bytes\":5000}}}}", ContentDigest::of(&content));
     let append = Append {
-        lines: vec![Line { seq: 1, body }],
-        content: vec![(Digest::of(&content), content)],
+        lines: vec![NewEntry { seq: 1, body }],
+        content: vec![(ContentDigest::of(&content), content)],
         ..Append::default()
     };
     store.append(&lease, append).unwrap();
@@ -227,7 +229,7 @@ fn heads_that_are_missing_or_unreadable_are_made_anew_with_a_note() {
         let report = store.verify().unwrap();
         assert_eq!((report.problems, report.remarks), (Vec::new(), Vec::new()), "{what}");
         assert!(
-            matches!(&report.events[..], [one] if matches!(one.event, Event::HeadsRenewed { .. })),
+            matches!(&report.events[..], [one] if matches!(one.event, StoreEvent::HeadsRenewed { .. })),
             "{what}"
         );
         drop(store);
@@ -281,7 +283,7 @@ fn a_person_goes_on_after_a_loss_and_it_stays_on_record() {
     let store = place.open();
     let report = store.verify().unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
-    assert!(matches!(&report.events[..], [one] if one.event == Event::LossAccepted(loss)));
+    assert!(matches!(&report.events[..], [one] if one.event == StoreEvent::LossAccepted(loss)));
     assert!(
         matches!(store.append(&lease, lines([21])), Err(StoreError::Fenced { .. })),
         "older leases are over"
@@ -492,7 +494,11 @@ fn a_store_of_the_format_before_gets_its_sums_with_the_first_write() {
     assert_eq!(store.format(), FORMAT);
     let report = store.verify().unwrap();
     assert_eq!((report.problems, report.remarks), (Vec::new(), Vec::new()));
-    assert!(report.events.iter().any(|one| one.event == Event::Sealed { format: 2 }), "{:?}", report.events);
+    assert!(
+        report.events.iter().any(|one| one.event == StoreEvent::Sealed { format: 2 }),
+        "{:?}",
+        report.events
+    );
 }
 
 #[test]

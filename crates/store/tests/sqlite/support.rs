@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ftl_folder::id::RunId;
-use ftl_store::{Append, Lease, Line, NewRun, SqliteStore, Store, verify_chain};
+use ftl_store::{Append, Lease, NewEntry, NewRun, SqliteStore, Store, verify_chain};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ pub(crate) fn add(store: &dyn Store, n: u64) -> Lease {
 }
 
 pub(crate) fn lines(numbers: impl IntoIterator<Item = u64>) -> Append {
-    let line = |seq| Line { seq, body: format!("{{\"n\":{seq}}}") };
+    let line = |seq| NewEntry { seq, body: format!("{{\"n\":{seq}}}") };
     Append { lines: numbers.into_iter().map(line).collect(), at: 7, ..Append::default() }
 }
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio, exit};
 use std::time::Duration;
 
-use ftl_agents::window::{VARIABLE, Visit};
+use ftl_agents::mcp_endpoint::{VARIABLE, Visit};
 use serde_json::{Value as Json, json};
 
 fn main() {

@@ -9,7 +9,7 @@
 use std::io::{BufRead as _, StdinLock, Write as _};
 use std::path::{Path, PathBuf};
 
-use ftl_agents::window::{VARIABLE, Visit};
+use ftl_agents::mcp_endpoint::{VARIABLE, Visit};
 use serde_json::{Value as Json, json};
 
 /// How much a flood says at once.

@@ -20,7 +20,9 @@ use std::process::{Command, Stdio, exit};
 use std::time::{Duration, Instant};
 
 use ftl_process::table::{self, Table};
-use ftl_process::{Cancel, Guard, Limits, MARK, Mark, Spec, Stdin, Supervisor, inside_agent, own_orphans};
+use ftl_process::{
+    Cancel, Guard, MARK, Mark, ProcessLimits, Spec, Stdin, Supervisor, inside_agent, own_orphans,
+};
 use rustix::process::{Pid, Signal, getpid, getrlimit, kill_process, setsid};
 
 /// How long anything of this lasts at most, should a test leave it behind.
@@ -297,7 +299,7 @@ fn engine(guard: &str, folder: &Path, value: &str, rest: &[&str]) {
         folder: folder.to_owned(),
         env: Vec::new(),
         stdin: Stdin::Null,
-        limits: Limits::default(),
+        limits: ProcessLimits::default(),
         lock: "run.1".into(),
         fence: None,
         mark: Mark::new(MARK, value).unwrap(),

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use ftl_core::run::{Action, ActionId, FailureKind, InstanceId, OpenKind, Usage, Wanted};
+use ftl_core::run::{Action, ActionId, ActionTarget, FailureKind, InstanceId, OpenKind, Usage};
 use ftl_core::value::{Name, Value};
-use ftl_engine::hands::{Ended, Report};
+use ftl_engine::executors::{JobEnd, Report};
 use ftl_process::Cancel;
 
 use super::case::Case;
@@ -82,7 +82,7 @@ impl Doing {
 
     /// Whether the work would land something: done once, it always says so.
     pub(super) fn lands(&self) -> bool {
-        matches!(&self.action.wanted, Wanted::Action(name) if matches!(&**name, "work.land" | "work.merge"))
+        matches!(&self.action.wanted, ActionTarget::Action(name) if matches!(&**name, "work.land" | "work.merge"))
     }
 
     /// The report of an ending.
@@ -95,16 +95,17 @@ impl Doing {
     ) -> Report {
         let ended = match ending {
             Ending::Right => {
-                Ended::Done(self.answer.clone().unwrap_or_else(|| plain(&answer_type(&self.action))))
+                JobEnd::Done(self.answer.clone().unwrap_or_else(|| plain(&answer_type(&self.action))))
             }
-            Ending::Large => Ended::Done(enlarged(&plain(&answer_type(&self.action)))),
-            Ending::Lie => Ended::Done(lie(dice)),
-            Ending::Fail(kind) => Ended::failed(*kind, "it went wrong"),
-            Ending::Die => Ended::Died(String::from("killed by signal 9")),
-            Ending::Cancelled => Ended::Cancelled,
-            Ending::Outage(service, after) => {
-                Ended::Outage { service: service.clone(), after: after.map(std::time::Duration::from_millis) }
-            }
+            Ending::Large => JobEnd::Done(enlarged(&plain(&answer_type(&self.action)))),
+            Ending::Lie => JobEnd::Done(lie(dice)),
+            Ending::Fail(kind) => JobEnd::failed(*kind, "it went wrong"),
+            Ending::Die => JobEnd::Died(String::from("killed by signal 9")),
+            Ending::Cancelled => JobEnd::Cancelled,
+            Ending::Outage(service, after) => JobEnd::Outage {
+                service: service.clone(),
+                after: after.map(std::time::Duration::from_millis),
+            },
         };
         let outage = matches!(ending, Ending::Outage(..));
         let usage =
@@ -150,14 +151,14 @@ impl Doing {
 
     /// Whether an agent is at work, and not an action of `ftl` itself.
     pub(super) fn is_agent(&self) -> bool {
-        matches!(self.action.wanted, Wanted::Task { .. })
+        matches!(self.action.wanted, ActionTarget::Task { .. })
     }
 }
 
 /// The script of a job that does as it is asked.
 pub(super) fn honest(action: &Action, dice: &mut Dice) -> VecDeque<(u64, Saying)> {
     let mut script = VecDeque::new();
-    if let Wanted::Task { paying, .. } = &action.wanted {
+    if let ActionTarget::Task { paying, .. } = &action.wanted {
         for _ in 0..dice.below(3) {
             script.push_back((dice.below(4_000), Saying::Burn(dice.below(101))));
             if dice.chance(50) {

@@ -11,7 +11,7 @@ use ftl_core::run::{Policy, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::driver::Opening;
 use ftl_language::library::{Library, built_in_sources};
-use ftl_language::source::{Origin, Source};
+use ftl_language::source::{DocumentOrigin, SourceDocument};
 
 use crate::dice::Dice;
 use crate::world::Plot;
@@ -88,7 +88,11 @@ pub fn library() -> Arc<Library> {
         let mut sources = built_in_sources();
         for (name, program) in PROGRAMS {
             let text = format!("# {name}\n\n```protocol\n{program}\n```\n");
-            sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+            sources.push(SourceDocument::new(
+                format!(".ftl/protocols/{name}.md"),
+                DocumentOrigin::User,
+                text,
+            ));
         }
         Arc::new(Library::load(sources, Catalogue::standard()))
     };

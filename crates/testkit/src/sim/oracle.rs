@@ -148,7 +148,7 @@ impl Oracle {
         self.sums.check(&self.shadow)?;
         for instance in self.shadow.instances() {
             for (name, meter) in instance.meters.iter() {
-                if meter.used() > meter.limit {
+                if meter.highest_use() > meter.limit {
                     return Err(format!("meters: {} overspent {name}", instance.protocol));
                 }
             }

@@ -10,12 +10,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftl_core::run::{Entry, Fact, Time};
-use ftl_engine::drive::Watch;
-use ftl_engine::hands::{Hands, Job, Told};
+use ftl_engine::drive::DriveObserver;
+use ftl_engine::executors::{Hands, Job, JobReport};
 use ftl_folder::clock::Clock;
 use ftl_folder::id::RunId;
 use ftl_store::summary::Summary;
-use ftl_store::{Append, Command, Digest, Lease, MemoryStore, NewRun, Record, RunRow, Store, StoreError};
+use ftl_store::{
+    Append, ContentDigest, Lease, MemoryStore, NewRun, PendingCommand, RunRow, Store, StoreError, StoredEntry,
+};
 
 use super::Sabotage;
 
@@ -155,15 +157,15 @@ impl Store for Way {
         self.alive(|| self.disk.runs(prefix))
     }
 
-    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<StoredEntry>, StoreError> {
         self.alive(|| self.disk.entries(run, after, most))
     }
 
-    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError> {
         self.write(|| self.disk.put(bytes))
     }
 
-    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+    fn get(&self, digest: &ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
         self.alive(|| self.disk.get(digest))
     }
 
@@ -171,7 +173,7 @@ impl Store for Way {
         self.write(|| self.disk.send(run, body))
     }
 
-    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError> {
+    fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError> {
         self.alive(|| self.disk.pending(run))
     }
 
@@ -218,7 +220,7 @@ pub(super) struct Process {
 /// Keeps what a driver says that it has written.
 pub(super) struct Recorder(Arc<Mutex<Vec<Entry>>>);
 
-impl Watch for Recorder {
+impl DriveObserver for Recorder {
     fn see(&mut self, entries: &[Entry], _: &Summary) {
         lock(&self.0).extend(entries.iter().cloned());
     }
@@ -307,7 +309,7 @@ impl Hands for Process {
         lock(&self.started).push(job);
     }
 
-    fn probe(&self, service: String, _: Sender<Told>) {
+    fn probe(&self, service: String, _: Sender<JobReport>) {
         lock(&self.probes).push(service);
     }
 }

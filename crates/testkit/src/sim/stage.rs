@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use ftl_core::run::{ActionId, InstanceId, Time};
-use ftl_engine::drive::{POLL, Wheel};
+use ftl_engine::drive::{Dispatcher, POLL};
 use ftl_engine::driver::{DriveError, Driver};
-use ftl_engine::hands::Told;
+use ftl_engine::executors::JobReport;
 use ftl_folder::clock::Clock as _;
 use ftl_folder::id::RunId;
 use ftl_store::journal::JournalError;
@@ -76,7 +76,7 @@ type Step = Result<(), String>;
 /// A process at work.
 struct Engine<'a> {
     process: usize,
-    wheel: Option<Wheel<'a>>,
+    wheel: Option<Dispatcher<'a>>,
     /// It has taken the run and not looked at it yet.
     claimed: Option<Lease>,
     asleep: bool,
@@ -95,7 +95,7 @@ struct Stage<'a> {
     clock: &'a SimClock,
     cast: &'a [Process],
     recorders: IterMut<'a, Recorder>,
-    desk: Sender<Told>,
+    desk: Sender<JobReport>,
     dice: Dice,
     queue: BTreeMap<(Time, u64), Happening>,
     tickets: u64,
@@ -314,7 +314,7 @@ impl<'a> Stage<'a> {
             Happening::Probed { service, .. } => {
                 let up =
                     self.calm() || self.silent.get(&service).is_none_or(|until| *until <= self.clock.now());
-                self.tell(at, Told::Probed(service, up))
+                self.tell(at, JobReport::Probed(service, up))
             }
             // A look that was put forward meanwhile is over already.
             Happening::Look { .. } if self.engines[at].look_at.is_some_and(|due| due > self.clock.now()) => {
@@ -352,7 +352,7 @@ impl<'a> Stage<'a> {
         let Some(recorder) = self.recorders.next() else {
             return Err(String::from("stage: too many processes"));
         };
-        let mut wheel = Wheel::new(driver, &self.cast[process], self.clock, recorder, self.desk.clone());
+        let mut wheel = Dispatcher::new(driver, &self.cast[process], self.clock, recorder, self.desk.clone());
         let first = wheel.first(todo);
         self.engines.push(Engine {
             process,
@@ -451,7 +451,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    fn tell(&mut self, at: usize, told: Told) -> Step {
+    fn tell(&mut self, at: usize, told: JobReport) -> Step {
         let engine = &mut self.engines[at];
         let leaving = engine.leaving;
         let Some(wheel) = engine.wheel.as_mut() else { return Ok(()) };

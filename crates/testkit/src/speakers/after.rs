@@ -5,8 +5,8 @@
 use std::sync::atomic::Ordering;
 
 use ftl_agents::contract::{Counted, TOKENS};
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::Allowance;
+use ftl_agents::error::AgentError;
+use ftl_core::tool_policy::ToolAllowance;
 use ftl_core::value::Name;
 
 use super::cases::{Scene, submit, write};
@@ -23,7 +23,7 @@ pub(super) fn tells_after(cast: &dyn Cast) -> bool {
 fn is_stopped(scene: &Scene, cast: &dyn Cast, acts: &[Act], wanted: &str) {
     let ended = scene.play(cast, acts);
     assert!(
-        matches!(&ended.outcome, Err(Trouble::Stopped(why) | Trouble::Forbidden(why)) if why.contains(wanted)),
+        matches!(&ended.outcome, Err(AgentError::Stopped(why) | AgentError::Forbidden(why)) if why.contains(wanted)),
         "{ended:?}"
     );
 }
@@ -71,7 +71,7 @@ pub(super) fn is_stopped_by_the_desk(cast: &dyn Cast) {
 
 /// A person should have been asked, and nobody was: that ends it.
 pub(super) fn is_asked_about_by_the_desk(cast: &dyn Cast) {
-    let scene = Scene::new(Allowance { ask: [Name::from("write")].into(), ..allowance(9) });
+    let scene = Scene::new(ToolAllowance { ask: [Name::from("write")].into(), ..allowance(9) });
     is_stopped(
         &scene,
         cast,

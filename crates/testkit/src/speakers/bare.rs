@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Tree, hearing};
-use ftl_agents::trouble::Trouble;
+use ftl_agents::error::AgentError;
+use ftl_agents::launch::{AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Tree, hearing};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Starts programs and ends their process groups. The engine's own launcher does better.
@@ -16,13 +16,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 pub struct Bare;
 
 impl Launcher for Bare {
-    fn launch(&self, program: &Program) -> Result<Launched, Trouble> {
+    fn launch(&self, program: &AgentProgram) -> Result<Launched, AgentError> {
         let mut command = Command::new(&program.program);
         command.args(&program.args).current_dir(&program.folder).env_clear();
         command.envs(program.env.iter().map(|(name, value)| (name, value))).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
-            Trouble::CouldNotRun(format!("{} cannot be started: {error}", program.program.display()))
+            AgentError::CouldNotRun(format!("{} cannot be started: {error}", program.program.display()))
         })?;
         let (mut stdin, mut stdout, mut stderr) =
             (child.stdin.take().unwrap(), child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -60,7 +60,7 @@ impl Launcher for Bare {
                 Ok(status) => format!("it ended with {status}"),
                 Err(error) => error.to_string(),
             });
-            telling.ended(Exit { code, how, complaint, ..Exit::default() });
+            telling.on_exit(ProgramExit { code, how, complaint, ..ProgramExit::default() });
         });
         Ok(Launched { input: Arc::new(Pipe(Mutex::new(Some(send)))), output, tree: Box::new(group) })
     }
@@ -68,7 +68,7 @@ impl Launcher for Bare {
 
 struct Pipe(Mutex<Option<Sender<Vec<u8>>>>);
 
-impl Input for Pipe {
+impl InputChannel for Pipe {
     fn write(&self, bytes: &[u8]) -> Result<(), String> {
         let gone = || String::from("it does not read any more");
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use ftl_agents::contract::Lobby;
 use ftl_agents::contract::{
-    Answer, Counted, Ended, MAX_CORRECTIONS, MAX_TURN_BYTES, MONEY, Order, Part, PartKind, TOKENS, TURNS,
-    converse,
+    AgentAnswer, ConversationEnd, Counted, MAX_CORRECTIONS, MAX_TURN_BYTES, MONEY, PartKind, PromptPart,
+    SessionOrder, TOKENS, TURNS, converse,
 };
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::Allowance;
+use ftl_agents::error::AgentError;
+use ftl_core::tool_policy::ToolAllowance;
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
@@ -22,11 +22,11 @@ pub(super) struct Scene {
     folder: tempfile::TempDir,
     lobby: tempfile::TempDir,
     pub(super) clerk: Arc<Clerk>,
-    allowance: Allowance,
+    allowance: ToolAllowance,
 }
 
 impl Scene {
-    pub(super) fn new(allowance: Allowance) -> Scene {
+    pub(super) fn new(allowance: ToolAllowance) -> Scene {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/old.rs"), "fn old() {}\n").unwrap();
@@ -35,15 +35,15 @@ impl Scene {
     }
 
     /// An order with a window, through which an agent with a program of its own submits.
-    fn order(&self) -> Order {
+    fn order(&self) -> SessionOrder {
         let lobby =
             Lobby { folder: self.lobby.path().to_owned(), program: "ftl".into(), args: vec!["mcp".into()] };
-        Order { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
+        SessionOrder { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
     }
 
-    pub(super) fn play(&self, cast: &dyn Cast, acts: &[Act]) -> Ended {
+    pub(super) fn play(&self, cast: &dyn Cast, acts: &[Act]) -> ConversationEnd {
         let stage = cast.play(acts);
-        let words = [Part::new(PartKind::Task, "Do it.")];
+        let words = [PromptPart::new(PartKind::Task, "Do it.")];
         converse(&*stage.backend, self.order(), &words, &desk(&self.clerk))
     }
 
@@ -64,8 +64,8 @@ pub(super) fn submit() -> Act {
     Act::of(End::Submits(done()))
 }
 
-fn is_done(ended: &Ended) {
-    assert_eq!(ended.outcome, Ok(Answer::Done(done())));
+fn is_done(ended: &ConversationEnd) {
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())));
 }
 
 /// It writes and edits, and the files are there; every call and every token is counted.
@@ -136,7 +136,7 @@ pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
         Grain::Act => 160,
         Grain::Turn => 170,
     };
-    assert_eq!(ended.outcome, Err(Trouble::Stopped(format!("{used} tokens are more than 100"))));
+    assert_eq!(ended.outcome, Err(AgentError::Stopped(format!("{used} tokens are more than 100"))));
     let is_seen_late = cast.grain() == Grain::Turn;
     assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, is_seen_late));
     assert_eq!(scene.clerk.heard().total(TOKENS), used);
@@ -150,7 +150,7 @@ pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.stops.store(true, Ordering::Relaxed);
     let ended = scene.play(cast, &[write("src/one"), submit()]);
-    assert_eq!(ended.outcome, Err(Trouble::Stopped("tools spent".into())));
+    assert_eq!(ended.outcome, Err(AgentError::Stopped("tools spent".into())));
     assert_eq!(scene.text("src/one"), None);
 }
 
@@ -160,7 +160,7 @@ pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     let stage = cast.play(&[write("src/one"), Act::of(End::Hangs)]);
     let mut order = scene.order();
     order.limits.silence = Duration::from_secs(60);
-    let words = [Part::new(PartKind::Task, "Do it.")];
+    let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let ended = std::thread::scope(|scope| {
         let backend = &*stage.backend;
         let desk = desk(&scene.clerk);
@@ -172,7 +172,7 @@ pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
         assert!(at.duration_since(cancelled) < Duration::from_secs(5));
         ended
     });
-    assert_eq!(ended.outcome, Err(Trouble::Cancelled));
+    assert_eq!(ended.outcome, Err(AgentError::Cancelled));
 }
 
 /// Nobody wanted it in the first place.
@@ -180,14 +180,14 @@ pub fn is_cancelled_before_it_began(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.cancel();
     let ended = scene.play(cast, &[write("src/one"), submit()]);
-    assert_eq!((ended.outcome, scene.text("src/one")), (Err(Trouble::Cancelled), None));
+    assert_eq!((ended.outcome, scene.text("src/one")), (Err(AgentError::Cancelled), None));
 }
 
 /// It says nothing any more.
 pub fn hangs(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let ended = scene.play(cast, &[write("src/one"), Act::of(End::Hangs)]);
-    assert!(matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("600ms")), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::TimedOut(why)) if why.contains("600ms")), "{ended:?}");
     assert_eq!(scene.text("src/one").as_deref(), Some("text"), "what it did before is there");
 }
 
@@ -195,14 +195,14 @@ pub fn hangs(cast: &dyn Cast) {
 pub fn dies(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let ended = scene.play(cast, &[Act::of(End::Dies)]);
-    assert!(matches!(&ended.outcome, Err(Trouble::Died(_))), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Died(_))), "{ended:?}");
 }
 
 /// It does not stop talking: it is ended, and what it said is bounded.
 pub fn floods(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let ended = scene.play(cast, &[Act::of(End::Floods)]);
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(_))), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Bad(_))), "{ended:?}");
     assert!(scene.clerk.heard().bytes <= 2 * MAX_TURN_BYTES);
 }
 
@@ -211,7 +211,7 @@ pub fn answers_garbage(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let garbage = Act::of(End::Says("I am done, trust me.".into()));
     let ended = scene.play(cast, &vec![garbage; 9]);
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.contains("no JSON")), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Bad(why)) if why.contains("no JSON")), "{ended:?}");
     assert_eq!(scene.clerk.heard().total(TURNS), u64::from(MAX_CORRECTIONS) + 1);
 }
 
@@ -219,7 +219,7 @@ pub fn answers_garbage(cast: &dyn Cast) {
 pub fn asks_a_question(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let ended = scene.play(cast, &[Act::of(End::Asks("Which one?".into())), submit()]);
-    assert_eq!(ended.outcome, Ok(Answer::Asked("Which one?".into())));
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Asked("Which one?".into())));
 }
 
 /// It calls a tool about which the desk asks a person.
@@ -227,10 +227,10 @@ pub fn is_asked_about_by_the_desk(cast: &dyn Cast) {
     if after::tells_after(cast) {
         return after::is_asked_about_by_the_desk(cast);
     }
-    let asking = Allowance { ask: [Name::from("write")].into(), ..allowance(9) };
+    let asking = ToolAllowance { ask: [Name::from("write")].into(), ..allowance(9) };
     let scene = Scene::new(asking);
     let ended = scene.play(cast, &[write("src/one"), submit()]);
-    assert_eq!(ended.outcome, Ok(Answer::Asked("May it call write on src/one?".into())));
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Asked("May it call write on src/one?".into())));
     assert_eq!(scene.text("src/one"), None);
 }
 
@@ -280,7 +280,7 @@ pub fn speaks_of_secrets(cast: &dyn Cast) {
 pub fn goes_on_without_an_end(cast: &dyn Cast) {
     let scene = Scene::new(allowance(99));
     let ended = scene.play(cast, &vec![write("src/one"); 30]);
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(_) | Trouble::Died(_))), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Bad(_) | AgentError::Died(_))), "{ended:?}");
     assert!(scene.clerk.heard().made.len() <= 30);
 }
 
@@ -288,10 +288,10 @@ pub fn goes_on_without_an_end(cast: &dyn Cast) {
 pub fn is_given_a_session_that_it_does_not_know(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let stage = cast.play(&[submit()]);
-    let order = Order { earlier: Some(String::from("nobody-knows-it")), ..scene.order() };
-    let words = [Part::new(PartKind::Task, "Do it.")];
+    let order = SessionOrder { earlier: Some(String::from("nobody-knows-it")), ..scene.order() };
+    let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let ended = converse(&*stage.backend, order, &words, &desk(&scene.clerk));
-    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "summary": "done" }))), "{ended:?}");
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))), "{ended:?}");
     assert!(!scene.clerk.heard().opened.contains(&String::from("nobody-knows-it")));
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_agents::contract::Backend;
+use ftl_agents::model::concurrency::ConcurrencyLimit;
 use ftl_agents::model::price::{Price, Prices};
-use ftl_agents::model::seats::Seats;
-use ftl_agents::model::{Calls, Dialect, Endpoint, Model};
+use ftl_agents::model::{Calls, Dialect, Model, ModelEndpoint};
 use ftl_agents::scripted::{Script, Scripted};
-use ftl_agents::secrets::{Key, Secrets};
-use ftl_agents::timing::{RealTime, Retry};
+use ftl_agents::secrets::{SecretKey, Secrets};
+use ftl_agents::timing::{RealTime, RetryPolicy};
 use serde_json::{Map, Value as Json, json};
 
 use super::{Act, Cast, End, KEY, Stage};
@@ -85,22 +85,22 @@ impl Cast for ModelCast {
 }
 
 /// An endpoint at an address, with a price and quick retries.
-pub fn endpoint(dialect: Dialect, url: &str) -> Endpoint {
+pub fn endpoint(dialect: Dialect, url: &str) -> ModelEndpoint {
     let price = Price { input: 1000, cached: 1000, stored: 1000, output: 1000 };
     let millis = Duration::from_millis;
-    Endpoint {
+    ModelEndpoint {
         name: dialect.word().to_owned(),
         url: url.to_owned(),
         dialect,
         model: "scripted".into(),
-        key: Some(Key::of_variable("CONTRACT_KEY", Some(KEY.into())).unwrap()),
+        key: Some(SecretKey::of_variable("CONTRACT_KEY", Some(KEY.into())).unwrap()),
         context: 128_000,
         max_output: Some(4096),
         structured: true,
         calls: Calls::Native,
         prices: Prices::default().with("scripted", price),
-        retry: Retry { attempts: 3, first: millis(2), most: millis(50) },
-        seats: Seats::new(4),
+        retry: RetryPolicy { attempts: 3, first: millis(2), most: millis(50) },
+        seats: ConcurrencyLimit::new(4),
     }
 }
 

@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl_agents::contract::{Desk, Said, TOKENS, Verdict};
+use ftl_agents::contract::{Said, SessionHost, TOKENS, Verdict};
 use ftl_agents::timing::Timing;
-use ftl_core::desk::{Allowance, Call, Ruling, rule};
 use ftl_core::run::Usage;
+use ftl_core::tool_policy::{Ruling, ToolAllowance, ToolCall, rule};
 
 /// What a desk heard.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
     /// Calls that were made.
-    pub made: Vec<Call>,
+    pub made: Vec<ToolCall>,
     /// Calls that were denied, with why.
-    pub denied: Vec<(Call, String)>,
+    pub denied: Vec<(ToolCall, String)>,
     /// What was charged, in order.
     pub charged: Vec<Usage>,
     /// What was said, put together; what is void is gone.
@@ -43,7 +43,7 @@ impl Heard {
 
 /// The desk.
 pub struct Clerk {
-    allowance: Allowance,
+    allowance: ToolAllowance,
     /// How many tokens may be used.
     pub budget: AtomicU64,
     /// Stops the session at the next call.
@@ -58,7 +58,7 @@ const MAX_REMEMBERED: usize = 1024 * 1024;
 
 impl Clerk {
     /// A desk that rules by an allowance.
-    pub fn new(allowance: &Allowance) -> Clerk {
+    pub fn new(allowance: &ToolAllowance) -> Clerk {
         Clerk {
             allowance: allowance.clone(),
             budget: AtomicU64::new(u64::MAX),
@@ -95,8 +95,8 @@ impl Clerk {
     }
 }
 
-impl Desk for Clerk {
-    fn rule(&self, call: &Call) -> Verdict {
+impl SessionHost for Clerk {
+    fn rule(&self, call: &ToolCall) -> Verdict {
         if self.stops.load(Ordering::Relaxed) {
             return Verdict::Stop(String::from("tools spent"));
         }
@@ -126,7 +126,7 @@ impl Desk for Clerk {
         self.lock().own_calls.push((tool.to_owned(), args.clone()));
     }
 
-    fn opened(&self, session: &str) {
+    fn on_session_opened(&self, session: &str) {
         self.lock().opened.push(session.to_owned());
     }
 
@@ -190,7 +190,7 @@ impl Timing for FakeTime {
         self.began.elapsed()
     }
 
-    fn pause(&self, time: Duration, desk: &dyn Desk) -> bool {
+    fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).push(time);
         !desk.is_cancelled()
     }

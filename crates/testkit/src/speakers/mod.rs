@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ftl_agents::bench::NAMES;
-use ftl_agents::contract::{Backend, Limits, Order};
+use ftl_agents::contract::{Backend, SessionLimits, SessionOrder};
 use ftl_agents::schema::Schema;
-use ftl_core::desk::{Allowance, Write};
+use ftl_agents::toolset::NAMES;
+use ftl_core::tool_policy::{ToolAllowance, Write};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
@@ -124,8 +124,8 @@ pub fn answer() -> Schema {
 }
 
 /// What an agent of a case may do: all tools, write below `src`, so many calls.
-pub fn allowance(calls: u64) -> Allowance {
-    Allowance {
+pub fn allowance(calls: u64) -> ToolAllowance {
+    ToolAllowance {
         tools: NAMES.into_iter().map(Name::from).collect(),
         write: Write::Only(["src".to_owned()].into()),
         calls: Some(calls),
@@ -134,8 +134,8 @@ pub fn allowance(calls: u64) -> Allowance {
 }
 
 /// An order in a folder.
-pub fn order(folder: &Path, allowance: &Allowance) -> Order {
-    Order {
+pub fn order(folder: &Path, allowance: &ToolAllowance) -> SessionOrder {
+    SessionOrder {
         folder: folder.to_owned(),
         role: "coder".into(),
         form: Some("code".into()),
@@ -143,7 +143,11 @@ pub fn order(folder: &Path, allowance: &Allowance) -> Order {
         system: "You write code.".into(),
         allowance: allowance.clone(),
         answer: answer(),
-        limits: Limits { requests: 20, silence: Duration::from_millis(600), whole: Duration::from_secs(20) },
+        limits: SessionLimits {
+            requests: 20,
+            silence: Duration::from_millis(600),
+            whole: Duration::from_secs(20),
+        },
         shell: None,
         launcher: Some(Arc::new(Bare)),
         lobby: None,
@@ -152,7 +156,7 @@ pub fn order(folder: &Path, allowance: &Allowance) -> Order {
 }
 
 /// A clerk that rules by an allowance, as a desk.
-pub fn desk(clerk: &Arc<Clerk>) -> Arc<dyn ftl_agents::contract::Desk> {
+pub fn desk(clerk: &Arc<Clerk>) -> Arc<dyn ftl_agents::contract::SessionHost> {
     clerk.clone()
 }
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::plan::{Cascade, Status};
-use ftl_core::run::{Action, Wanted};
+use ftl_core::plan::{Cascade, TaskStatus};
+use ftl_core::run::{Action, ActionTarget};
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
 
@@ -22,14 +22,14 @@ pub(super) fn whom(action: &Action) -> String {
 pub fn answer_type(action: &Action) -> Type {
     let catalogue = Catalogue::standard();
     match &action.wanted {
-        Wanted::Action(name) => catalogue.action(name).map_or(Type::Any, |one| one.answer.clone()),
-        Wanted::Task { role, .. } => {
+        ActionTarget::Action(name) => catalogue.action(name).map_or(Type::Any, |one| one.answer.clone()),
+        ActionTarget::Task { role, .. } => {
             let Some(role) = catalogue.role(role) else { return Type::Any };
             let word = role.selector.and_then(|name| action.params.get(name)).and_then(Value::as_text);
             let given = action.params.keys().map(|name| &**name);
             role.pick(word, &given).map_or(Type::Any, |form| form.answer.clone())
         }
-        Wanted::Word(_) | Wanted::Question => Type::Any,
+        ActionTarget::Word(_) | ActionTarget::Question => Type::Any,
     }
 }
 
@@ -192,7 +192,7 @@ impl State {
             }
             "campaign.update_task" => {
                 let complete = given("verdict") == "complete";
-                let status = if complete { Status::Complete } else { Status::Blocked };
+                let status = if complete { TaskStatus::Complete } else { TaskStatus::Blocked };
                 let told = [("seq", Value::text(given("task"))), ("status", Value::text(status.as_str()))];
                 Some((fields(told), Effect::Ended(given("task"), complete)))
             }
@@ -203,14 +203,14 @@ impl State {
                 Some((fields([("count", count(blocked.len())), ("blocked", seqs)]), Effect::Propagated))
             }
             "campaign.root_causes" => {
-                let all = self.progress.count(Status::Blocked) == self.plot.tasks.len();
+                let all = self.progress.count(TaskStatus::Blocked) == self.plot.tasks.len();
                 nothing(fields([("single", Value::Bool(all && self.progress.root_causes().len() == 1))]))
             }
             "campaign.summary" => nothing(fields([
                 ("total", count(self.plot.tasks.len())),
-                ("complete_count", count(self.progress.count(Status::Complete))),
-                ("blocked_count", count(self.progress.count(Status::Blocked))),
-                ("pending_count", count(self.progress.count(Status::Pending))),
+                ("complete_count", count(self.progress.count(TaskStatus::Complete))),
+                ("blocked_count", count(self.progress.count(TaskStatus::Blocked))),
+                ("pending_count", count(self.progress.count(TaskStatus::Pending))),
             ])),
             _ => None,
         }
@@ -252,7 +252,7 @@ impl State {
     fn tasks(&self) -> Fields {
         let graph = self.progress.graph();
         let ready: Vec<&Name> = self.progress.ready().map(|place| graph.seq(place)).collect();
-        let running: Vec<&Name> = self.with_status(Status::InProgress).collect();
+        let running: Vec<&Name> = self.with_status(TaskStatus::InProgress).collect();
         fields([("ready", self.list(&ready, "pending")), ("running", self.list(&running, "in_progress"))])
     }
 

@@ -15,7 +15,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ftl_core::plan::{Graph, Progress, Status};
+use ftl_core::plan::{Graph, PlanProgress, TaskStatus};
 use ftl_core::run::{Action, Usage};
 use ftl_core::value::{Name, Value};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     plot: Plot,
-    progress: Progress,
+    progress: PlanProgress,
     places: BTreeMap<(String, u32), String>,
     counts: BTreeMap<(String, u32, String), u32>,
     revived: BTreeSet<String>,
@@ -177,7 +177,7 @@ impl World {
     }
 
     /// How every task stands, in the order of the plan.
-    pub fn verdicts(&self) -> Vec<(String, Status)> {
+    pub fn verdicts(&self) -> Vec<(String, TaskStatus)> {
         let inner = self.inner();
         let progress = &inner.state.progress;
         let verdict = |place| (progress.graph().seq(place).to_string(), progress.status(place));
@@ -245,7 +245,7 @@ impl State {
             plot.tasks.iter().map(|task| (&*task.seq, &*task.depends)).collect();
         let empty: &[(&str, &[String])] = &[];
         let graph = Graph::build(&tasks).or_else(|_| Graph::build(empty));
-        let progress = Progress::new(Arc::new(graph.unwrap_or_default()));
+        let progress = PlanProgress::new(Arc::new(graph.unwrap_or_default()));
         State {
             plot,
             progress,
@@ -278,18 +278,18 @@ impl State {
     }
 
     fn change(&mut self, done: &Done) {
-        let settle = |progress: &mut Progress, seq: &str, status: Status| {
+        let settle = |progress: &mut PlanProgress, seq: &str, status: TaskStatus| {
             // A task that the plan does not have has no status.
             let _ = progress.settle(seq, status);
         };
         match &done.effect {
             Effect::Nothing => {}
-            Effect::Begun(seq) => settle(&mut self.progress, seq, Status::InProgress),
+            Effect::Begun(seq) => settle(&mut self.progress, seq, TaskStatus::InProgress),
             Effect::Placed(seq) => {
                 self.places.insert((run_of(&done.key), done.instance), seq.clone());
             }
-            Effect::Ended(seq, true) => settle(&mut self.progress, seq, Status::Complete),
-            Effect::Ended(seq, false) => settle(&mut self.progress, seq, Status::Blocked),
+            Effect::Ended(seq, true) => settle(&mut self.progress, seq, TaskStatus::Complete),
+            Effect::Ended(seq, false) => settle(&mut self.progress, seq, TaskStatus::Blocked),
             Effect::Landed(seq) => {
                 self.landed.entry(seq.clone()).or_default().insert(done.key.clone());
             }
@@ -301,14 +301,14 @@ impl State {
     }
 
     fn revive(&mut self) {
-        let blocked: Vec<Name> = self.with_status(Status::Blocked).cloned().collect();
+        let blocked: Vec<Name> = self.with_status(TaskStatus::Blocked).cloned().collect();
         for seq in blocked {
-            let _ = self.progress.settle(&seq, Status::Pending);
+            let _ = self.progress.settle(&seq, TaskStatus::Pending);
             self.revived.insert(seq.to_string());
         }
     }
 
-    fn with_status(&self, status: Status) -> impl Iterator<Item = &Name> {
+    fn with_status(&self, status: TaskStatus) -> impl Iterator<Item = &Name> {
         let graph = self.progress.graph();
         graph
             .places()

@@ -4,12 +4,12 @@
 
 use std::fs;
 
-use ftl_core::run::{Action, ActionId, InstanceId, Wanted};
+use ftl_core::run::{Action, ActionId, ActionTarget, InstanceId};
 
 use super::*;
 
 fn action(instance: u32, entry: u64, whom: &str, params: &[(&str, &str)]) -> (String, Action) {
-    let wanted = Wanted::Action(Name::from(whom));
+    let wanted = ActionTarget::Action(Name::from(whom));
     let params = params.iter().map(|(name, text)| (Name::from(*name), Value::text(text))).collect();
     let id = ActionId { entry, index: 0 };
     (format!("run.{id}"), Action { instance: InstanceId(instance), id, wanted, params, forbidden: None })
@@ -39,7 +39,7 @@ fn an_effect_is_done_once_per_key_and_survives_in_its_file() {
     let again = World::open(&path).unwrap();
     assert!(again.has_done("run.9.0"));
     assert_eq!(perform(&again, &ended), answer);
-    assert_eq!(again.verdicts()[0].1, Status::Complete);
+    assert_eq!(again.verdicts()[0].1, TaskStatus::Complete);
     assert_eq!(again.spent(), Usage::from([(Name::from("tokens"), 7)]));
     assert_eq!(again.check(), Vec::<String>::new());
     assert!(World::create(&path, Plot::new(1, 0, "001")).is_err());

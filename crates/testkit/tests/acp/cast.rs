@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_agents::acp::{Acp, Agent, Asks, Habits, Meter};
+use ftl_agents::acp::{Acp, AcpAgent, Asks, Habits, TokenCount};
 use ftl_agents::contract::Lobby;
-use ftl_agents::contract::{Answer, Ended, Order, Part, PartKind, converse};
+use ftl_agents::contract::{AgentAnswer, ConversationEnd, PartKind, PromptPart, SessionOrder, converse};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
-use ftl_core::desk::Allowance;
+use ftl_core::tool_policy::ToolAllowance;
 use ftl_testkit::speakers::{Act, Cast, Clerk, End, Grain, KEY, Stage, desk, order};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -46,13 +46,13 @@ fn act(act: &Act) -> Json {
 }
 
 /// An agent that plays a script.
-pub(crate) fn player(folder: &Path, script: &Json) -> Agent {
+pub(crate) fn player(folder: &Path, script: &Json) -> AcpAgent {
     let mut script = script.clone();
     script["heard"] = json!(folder.join("heard"));
     let path = folder.join("script");
     std::fs::write(&path, script.to_string()).unwrap();
-    let habits = Habits { asks: Asks::Everything, meter: Meter::Turn, costs: true, ..Habits::unknown() };
-    Agent {
+    let habits = Habits { asks: Asks::Everything, meter: TokenCount::Turn, costs: true, ..Habits::unknown() };
+    AcpAgent {
         name: "player".into(),
         program: env!("CARGO_BIN_EXE_ftl-player").into(),
         args: vec![path.into()],
@@ -63,7 +63,7 @@ pub(crate) fn player(folder: &Path, script: &Json) -> Agent {
 }
 
 /// A backend of an agent; the suite's key is a secret.
-pub(crate) fn acp(agent: Agent) -> Acp {
+pub(crate) fn acp(agent: AcpAgent) -> Acp {
     let mut secrets = Secrets::new();
     secrets.hide(KEY);
     Acp::new(agent, Arc::new(secrets), Arc::new(RealTime::new()))
@@ -74,12 +74,12 @@ pub(crate) struct Scene {
     pub(crate) folder: TempDir,
     pub(crate) props: TempDir,
     pub(crate) clerk: Arc<Clerk>,
-    allowance: Allowance,
+    allowance: ToolAllowance,
 }
 
 impl Scene {
     /// A scene with that allowance.
-    pub(crate) fn new(allowance: Allowance) -> Scene {
+    pub(crate) fn new(allowance: ToolAllowance) -> Scene {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/old.rs"), "fn old() {}\n").unwrap();
@@ -88,20 +88,20 @@ impl Scene {
     }
 
     /// An order with a window.
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> SessionOrder {
         let folder = self.props.path().to_owned();
         let lobby = Lobby { folder, program: "ftl".into(), args: vec!["mcp".into()] };
-        Order { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
+        SessionOrder { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
     }
 
     /// Plays a script.
-    pub(crate) fn play(&self, script: &Json) -> Ended {
+    pub(crate) fn play(&self, script: &Json) -> ConversationEnd {
         self.play_with(&acp(player(self.props.path(), script)), self.order())
     }
 
     /// Lets an agent take an order.
-    pub(crate) fn play_with(&self, backend: &Acp, order: Order) -> Ended {
-        converse(backend, order, &[Part::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
+    pub(crate) fn play_with(&self, backend: &Acp, order: SessionOrder) -> ConversationEnd {
+        converse(backend, order, &[PromptPart::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
     }
 
     /// What the player heard, line by line.
@@ -132,6 +132,6 @@ pub(crate) fn calls(calls: Json) -> Json {
 }
 
 /// It came to its answer.
-pub(crate) fn is_done(ended: &Ended) {
-    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "summary": "done" }))));
+pub(crate) fn is_done(ended: &ConversationEnd) {
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_agents::acp::{
-    Acp, Agent, Habits, MAX_CALLS_SEEN, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START,
+    Acp, AcpAgent, Habits, MAX_CALLS_SEEN, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START,
     MAX_TOLD_BYTES,
 };
-use ftl_agents::contract::{Answer, Backend as _, Desk, Ended, Limits, Order, TURNS};
+use ftl_agents::contract::{
+    AgentAnswer, Backend as _, ConversationEnd, SessionHost, SessionLimits, SessionOrder, TURNS,
+};
+use ftl_agents::error::AgentError;
 use ftl_agents::launch::MAX_LINE_BYTES;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::Timing;
-use ftl_agents::trouble::Trouble;
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
 
@@ -22,19 +24,19 @@ fn scene() -> Scene {
 }
 
 /// What comes of acts.
-fn played(acts: Json) -> Ended {
+fn played(acts: Json) -> ConversationEnd {
     scene().play(&json!({ "acts": acts }))
 }
 
-fn is_bad(ended: &Ended, part: &str) {
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.contains(part)), "{ended:?}");
+fn is_bad(ended: &ConversationEnd, part: &str) {
+    assert!(matches!(&ended.outcome, Err(AgentError::Bad(why)) if why.contains(part)), "{ended:?}");
 }
 
 /// A clock that runs so many times as fast as ours.
 struct Hasty(Instant, u32);
 
 /// The backend of an agent whose clock runs so many times as fast as ours.
-pub(crate) fn hurried(agent: Agent, times: u32) -> Acp {
+pub(crate) fn hurried(agent: AcpAgent, times: u32) -> Acp {
     Acp::new(agent, Arc::new(Secrets::new()), Arc::new(Hasty(Instant::now(), times)))
 }
 
@@ -43,7 +45,7 @@ impl Timing for Hasty {
         self.0.elapsed() * self.1
     }
 
-    fn pause(&self, _: Duration, desk: &dyn Desk) -> bool {
+    fn pause(&self, _: Duration, desk: &dyn SessionHost) -> bool {
         !desk.is_cancelled()
     }
 
@@ -52,8 +54,8 @@ impl Timing for Hasty {
     }
 }
 
-fn agent(program: &str, args: &[&str]) -> Agent {
-    Agent {
+fn agent(program: &str, args: &[&str]) -> AcpAgent {
+    AcpAgent {
         name: "agent".into(),
         program: program.into(),
         args: args.iter().map(|arg| (*arg).into()).collect(),
@@ -66,13 +68,16 @@ fn agent(program: &str, args: &[&str]) -> Agent {
 #[test]
 fn half_a_line_is_silence() {
     let ended = played(json!([{ "calls": [["trick half", "{\"jsonrpc\":\"2.0\","]], "end": "is deaf" }]));
-    assert!(matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("600ms")), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::TimedOut(why)) if why.contains("600ms")), "{ended:?}");
 }
 
 #[test]
 fn it_dies_in_the_middle_of_a_line() {
     let ended = played(json!([{ "calls": [["trick half", "{\"jsonrpc\":"]], "end": "dies" }]));
-    assert!(matches!(&ended.outcome, Err(Trouble::Died(why)) if why.contains("exit status: 3")), "{ended:?}");
+    assert!(
+        matches!(&ended.outcome, Err(AgentError::Died(why)) if why.contains("exit status: 3")),
+        "{ended:?}"
+    );
     assert_eq!(ended.unknown.len(), 0, "what it used is told by who charges the failure");
 }
 
@@ -166,7 +171,7 @@ fn who_does_not_listen_any_more_is_ended() {
     let permit = json!([{ "jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": {
         "sessionId": "s1", "options": [], "toolCall": { "toolCallId": "x", "kind": "read" } } }]);
     let ended = played(json!([{ "calls": [["trick lines", permit], ["trick shut", null]] }]));
-    assert!(matches!(&ended.outcome, Err(Trouble::Died(_) | Trouble::TimedOut(_))), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Died(_) | AgentError::TimedOut(_))), "{ended:?}");
 }
 
 #[test]
@@ -186,7 +191,7 @@ fn who_ignores_a_cancel_is_ended() {
         assert!(at.duration_since(cancelled) < Duration::from_secs(10));
         ended
     });
-    assert_eq!(ended.outcome, Err(Trouble::Cancelled));
+    assert_eq!(ended.outcome, Err(AgentError::Cancelled));
 }
 
 #[test]
@@ -194,10 +199,10 @@ fn a_turn_has_an_end_however_busy_it_is() {
     let scene = scene();
     let script = json!({ "acts": [{ "calls": [["trick babble", null]] }] });
     let backend = acp(player(scene.props.path(), &script));
-    let limits = Limits { whole: Duration::from_secs(1), ..scene.order().limits };
-    let ended = scene.play_with(&backend, Order { limits, ..scene.order() });
+    let limits = SessionLimits { whole: Duration::from_secs(1), ..scene.order().limits };
+    let ended = scene.play_with(&backend, SessionOrder { limits, ..scene.order() });
     assert!(
-        matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("more than 1s")),
+        matches!(&ended.outcome, Err(AgentError::TimedOut(why)) if why.contains("more than 1s")),
         "{ended:?}"
     );
 }
@@ -207,7 +212,10 @@ fn who_opens_no_session_could_not_run() {
     let scene = scene();
     let login = json!({ "code": -32000, "message": "Authentication required" });
     let ended = scene.play(&json!({ "refuses": login }));
-    assert!(matches!(&ended.outcome, Err(Trouble::CouldNotRun(why)) if why.contains("log in")), "{ended:?}");
+    assert!(
+        matches!(&ended.outcome, Err(AgentError::CouldNotRun(why)) if why.contains("log in")),
+        "{ended:?}"
+    );
     let table = [
         (agent("sh", &["-c", "echo no model is set >&2; exit 1"]), "no model is set"),
         (agent("/nowhere/agent", &[]), "cannot be started"),
@@ -216,11 +224,11 @@ fn who_opens_no_session_could_not_run() {
     for (agent, part) in table {
         let ended = scene.play_with(&acp(agent.clone()), scene.order());
         let why = ended.outcome.unwrap_err();
-        assert!(matches!(&why, Trouble::CouldNotRun(why) if why.contains(part)), "{agent:?}: {why:?}");
+        assert!(matches!(&why, AgentError::CouldNotRun(why) if why.contains(part)), "{agent:?}: {why:?}");
     }
-    let none = Order { launcher: None, ..scene.order() };
+    let none = SessionOrder { launcher: None, ..scene.order() };
     let ended = scene.play_with(&acp(agent("cat", &[])), none);
-    assert!(matches!(&ended.outcome, Err(Trouble::CouldNotRun(_))), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::CouldNotRun(_))), "{ended:?}");
 }
 
 #[test]
@@ -230,7 +238,7 @@ fn an_agent_that_does_not_start_is_not_waited_for() {
     let began = Instant::now();
     let ended = scene.play_with(&backend, scene.order());
     let why = format!("no session within {MAX_START:?}");
-    assert!(matches!(&ended.outcome, Err(Trouble::TimedOut(told)) if told.contains(&why)), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::TimedOut(told)) if told.contains(&why)), "{ended:?}");
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
@@ -241,8 +249,8 @@ fn who_goes_on_after_its_answer_is_cancelled() {
     let script = json!({ "acts": acts });
     let quick = hurried(player(scene.props.path(), &script), 20);
     let order = scene.order();
-    let limits = Limits { silence: MAX_FAREWELL * 100, whole: MAX_FAREWELL * 100, ..order.limits };
-    is_done(&scene.play_with(&quick, Order { limits, ..order }));
+    let limits = SessionLimits { silence: MAX_FAREWELL * 100, whole: MAX_FAREWELL * 100, ..order.limits };
+    is_done(&scene.play_with(&quick, SessionOrder { limits, ..order }));
     assert!(scene.heard().iter().any(|line| line["method"] == "session/cancel"));
 }
 
@@ -261,8 +269,8 @@ fn a_session_has_so_many_prompts() {
     let script = json!({ "acts": [{ "end": { "says": "trust me" } }, submit()] });
     let backend = acp(player(scene.props.path(), &script));
     let order = scene.order();
-    let limits = Limits { requests: 1, ..order.limits };
-    is_bad(&scene.play_with(&backend, Order { limits, ..order }), "prompted 1 times");
+    let limits = SessionLimits { requests: 1, ..order.limits };
+    is_bad(&scene.play_with(&backend, SessionOrder { limits, ..order }), "prompted 1 times");
 }
 
 #[test]
@@ -273,7 +281,10 @@ fn turns_that_end_badly_are_told_apart() {
         is_bad(&played(json!([{ "stop": reason, "tokens": 1 }])), part);
     }
     let ended = played(json!([{ "stop": "cancelled", "tokens": 1 }]));
-    assert!(matches!(&ended.outcome, Err(Trouble::Died(why)) if why.contains("nobody wanted")), "{ended:?}");
+    assert!(
+        matches!(&ended.outcome, Err(AgentError::Died(why)) if why.contains("nobody wanted")),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -289,7 +300,7 @@ fn a_mode_is_set_or_the_settings_are_wrong() {
     assert_eq!(set["params"], json!({ "sessionId": "s1", "modeId": "careful" }));
     is_done(&with_mode("plain"));
     let ended = with_mode("yolo");
-    let Err(Trouble::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
+    let Err(AgentError::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
     assert_eq!(why, "the agent has no mode `yolo`; it has plain, careful");
 }
 
@@ -300,5 +311,5 @@ fn a_probe_finds_a_program_or_says_what_to_do() {
     assert!(away.usable.unwrap_err().contains("install it"));
     assert!(acp(agent("/etc/passwd", &[])).probe().usable.is_err(), "no program");
     let answer = scene().play(&json!({ "acts": [submit()] }));
-    assert_eq!(answer.outcome, Ok(Answer::Done(json!({ "summary": "done" }))));
+    assert_eq!(answer.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));
 }

@@ -1,8 +1,8 @@
 //! One call that is seen several times counts once, and nothing is covered by what it does not belong to.
 
-use ftl_agents::contract::{Answer, TURNS};
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::{Allowance, Write};
+use ftl_agents::contract::{AgentAnswer, TURNS};
+use ftl_agents::error::AgentError;
+use ftl_core::tool_policy::{ToolAllowance, Write};
 use ftl_core::value::Name;
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
@@ -176,14 +176,17 @@ fn what_was_allowed_as_ours_and_does_not_arrive_is_forbidden() {
         let ended = scene.play(&json!({ "acts": [calls(more.clone()), said] }));
         let is_named =
             |why: &str| why.contains("allowed to call `submit` of `ftl`") && why.contains("never arrived");
-        assert!(matches!(&ended.outcome, Err(Trouble::Forbidden(why)) if is_named(why)), "{more} {ended:?}");
+        assert!(
+            matches!(&ended.outcome, Err(AgentError::Forbidden(why)) if is_named(why)),
+            "{more} {ended:?}"
+        );
     }
 }
 
 #[test]
 fn a_tool_of_ours_that_is_not_offered_is_denied() {
     let tools = [Name::from("submit")].into();
-    let scene = Scene::new(Allowance { tools, ..allowance(9) });
+    let scene = Scene::new(ToolAllowance { tools, ..allowance(9) });
     let recall = permit("1", json!({ "title": "x", "_meta": { "toolName": "mcp__ftl__recall" } }));
     is_done(&scene.play(&json!({ "acts": [calls(json!([recall])), submit()] })));
     let answers = scene.heard();
@@ -199,7 +202,7 @@ fn a_call_that_was_denied_is_named_when_there_is_no_answer() {
     let mut act = calls(json!([permit("1", json!({ "title": "Skynet", "kind": "other" }))]));
     act["end"] = json!({ "says": "I may not." });
     let ended = scene.play(&json!({ "acts": [act, act, act] }));
-    let Err(Trouble::Bad(why)) = &ended.outcome else { panic!("{ended:?}") };
+    let Err(AgentError::Bad(why)) = &ended.outcome else { panic!("{ended:?}") };
     assert!(
         why.contains("there is no JSON in it") && why.contains("the call of `Skynet` was denied: "),
         "{why}"
@@ -223,14 +226,14 @@ fn an_answer_is_checked_inside_the_call() {
     let scene = Scene::new(allowance(9));
     let ended = scene.play(&json!({ "acts": [calls(json!([wrong, wrong, wrong])), submit()] }));
     let is_last = |why: &str| why.starts_with("3 answers in a row do not fit:") && why.contains("summary");
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if is_last(why)), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Bad(why)) if is_last(why)), "{ended:?}");
 
     // Answers that are refused in a call and those that are sent back after a turn have one bound.
     let scene = Scene::new(allowance(9));
     let mut act = calls(json!([wrong]));
     act["end"] = json!({ "says": "So be it." });
     let ended = scene.play(&json!({ "acts": [act, act, submit()] }));
-    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.starts_with("3 answers")), "{ended:?}");
+    assert!(matches!(&ended.outcome, Err(AgentError::Bad(why)) if why.starts_with("3 answers")), "{ended:?}");
 }
 
 #[test]
@@ -284,10 +287,10 @@ fn lines_of_a_file_are_served_and_what_is_no_text_is_told() {
 
 #[test]
 fn a_question_of_the_desk_about_a_command_ends_the_turn() {
-    let asking = Allowance { ask: [Name::from("bash")].into(), write: Write::Anything, ..allowance(9) };
+    let asking = ToolAllowance { ask: [Name::from("bash")].into(), write: Write::Anything, ..allowance(9) };
     let scene = Scene::new(asking);
     let acts = [calls(json!([permit("1", json!({ "kind": "execute", "title": "make" }))])), submit()];
     let ended = scene.play(&json!({ "acts": acts }));
-    assert_eq!(ended.outcome, Ok(Answer::Asked("May it call bash?".into())));
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Asked("May it call bash?".into())));
     assert!(scene.heard().iter().any(|line| line["method"] == "session/cancel"));
 }

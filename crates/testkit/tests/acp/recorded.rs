@@ -8,12 +8,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl_agents::acp::{Agent, Habits};
-use ftl_agents::contract::{Backend as _, Desk, Limits, MONEY, Order, Part, PartKind, Rest, TOKENS};
-use ftl_agents::contract::{Ran, Shell};
-use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Telling, Tree, hearing};
-use ftl_agents::trouble::Trouble;
-use ftl_core::desk::{Allowance, Write};
+use ftl_agents::acp::{AcpAgent, Habits};
+use ftl_agents::contract::{
+    Backend as _, MONEY, PartKind, PromptPart, SessionHost, SessionLimits, SessionOrder, TOKENS, TurnRest,
+};
+use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::error::AgentError;
+use ftl_agents::launch::{
+    AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Telling, Tree, hearing,
+};
+use ftl_core::tool_policy::{ToolAllowance, Write};
 use ftl_testkit::dice::Dice;
 use ftl_testkit::speakers::{Bare, Clerk, Heard, allowance, desk, order};
 use serde_json::{Value as Json, json};
@@ -51,7 +55,7 @@ struct Recorded {
 }
 
 impl Launcher for Recorded {
-    fn launch(&self, program: &Program) -> Result<Launched, Trouble> {
+    fn launch(&self, program: &AgentProgram) -> Result<Launched, AgentError> {
         if program.program == "sh" {
             return Bare.launch(program);
         }
@@ -81,7 +85,7 @@ impl Prompter {
     }
 }
 
-impl Input for Prompter {
+impl InputChannel for Prompter {
     fn write(&self, bytes: &[u8]) -> Result<(), String> {
         self.play().hear(&serde_json::from_slice(bytes).unwrap());
         Ok(())
@@ -89,7 +93,7 @@ impl Input for Prompter {
 
     fn close(&self) {
         if let Some(telling) = self.play().telling.take() {
-            telling.ended(Exit::default());
+            telling.on_exit(ProgramExit::default());
         }
     }
 }
@@ -147,15 +151,15 @@ impl Play {
 #[derive(Debug)]
 struct Sign;
 
-impl Shell for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn Desk) -> Result<Ran, String> {
+impl CommandRunner for Sign {
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
         Err(String::from("a terminal is no shell"))
     }
 }
 
 /// What came of one turn.
 struct Came {
-    rest: Result<Rest, Trouble>,
+    rest: Result<TurnRest, AgentError>,
     heard: Heard,
     folder: tempfile::TempDir,
 }
@@ -180,15 +184,15 @@ struct Pace {
 /// Plays one turn of a recording.
 fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
     let folder = tempfile::tempdir().unwrap();
-    let allowance = Allowance { write, ..allowance(9) };
+    let allowance = ToolAllowance { write, ..allowance(9) };
     let clerk = Arc::new(Clerk::new(&allowance));
     let room = folder.path().to_str().unwrap().to_owned();
     let whole = Duration::from_secs(10) * pace.times;
-    let limits = Limits { requests: 9, silence: pace.silence * pace.times, whole };
-    let shell: Option<Arc<dyn Shell>> = if pace.runs { Some(Arc::new(Sign)) } else { None };
+    let limits = SessionLimits { requests: 9, silence: pace.silence * pace.times, whole };
+    let shell: Option<Arc<dyn CommandRunner>> = if pace.runs { Some(Arc::new(Sign)) } else { None };
     let launcher: Arc<dyn Launcher> = Arc::new(Recorded { lines, room });
-    let order = Order { launcher: Some(launcher), shell, limits, ..order(folder.path(), &allowance) };
-    let agent = Agent {
+    let order = SessionOrder { launcher: Some(launcher), shell, limits, ..order(folder.path(), &allowance) };
+    let agent = AcpAgent {
         name: agent.into(),
         program: agent.into(),
         args: Vec::new(),
@@ -197,7 +201,7 @@ fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
         habits: Habits::of(agent).unwrap(),
     };
     let rest = hurried(agent, pace.times).open(order, desk(&clerk)).and_then(|mut session| {
-        let rest = session.turn(&[Part::new(PartKind::Task, "Create hello.py")]);
+        let rest = session.turn(&[PromptPart::new(PartKind::Task, "Create hello.py")]);
         session.close();
         rest
     });
@@ -209,8 +213,8 @@ const BRIEF: Pace = Pace { silence: Duration::from_millis(300), ..PATIENT };
 // What is spoiled runs no command: nobody knows which one it would be.
 const HASTY: Pace = Pace { silence: Duration::from_millis(60), times: 200, runs: false };
 
-fn done() -> Result<Rest, Trouble> {
-    Ok(Rest::Said(String::from("Done.")))
+fn done() -> Result<TurnRest, AgentError> {
+    Ok(TurnRest::Said(String::from("Done.")))
 }
 
 #[test]
@@ -246,7 +250,7 @@ fn codex_is_ruled_and_charged() {
 #[test]
 fn codex_that_is_denied_is_prompted_again() {
     let came = played("codex", lines(DENIED), Write::Nothing, BRIEF);
-    assert!(matches!(&came.rest, Err(Trouble::TimedOut(_))), "the recording has no more: {:?}", came.rest);
+    assert!(matches!(&came.rest, Err(AgentError::TimedOut(_))), "the recording has no more: {:?}", came.rest);
     assert_eq!((came.heard.denied.len(), came.made().len(), came.heard.total(TOKENS)), (1, 0, 120));
 }
 

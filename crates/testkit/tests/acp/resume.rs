@@ -1,7 +1,7 @@
 //! Sessions that go on: taken up where the agent offers it and knows the session, begun anew everywhere else.
 
-use ftl_agents::acp::{Acp, Agent, Habits, Loads};
-use ftl_agents::contract::{MONEY, Order};
+use ftl_agents::acp::{Acp, AcpAgent, Habits, Loads};
+use ftl_agents::contract::{MONEY, SessionOrder};
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
 
@@ -18,7 +18,7 @@ fn asked(scene: &Scene) -> Vec<String> {
 
 fn play(script: Json, earlier: Option<&str>) -> Scene {
     let scene = Scene::new(allowance(9));
-    let order = Order { earlier: earlier.map(str::to_owned), ..scene.order() };
+    let order = SessionOrder { earlier: earlier.map(str::to_owned), ..scene.order() };
     is_done(&scene.play_with(&acp(player(scene.props.path(), &script)), order));
     scene
 }
@@ -54,8 +54,8 @@ fn an_agent_that_does_not_offer_it_is_not_asked() {
     let scene = Scene::new(allowance(9));
     let agent = player(scene.props.path(), &json!({ "loads": ["s1"], "acts": [submit()] }));
     let habits = Habits { loads: Loads::No, ..agent.habits.clone() };
-    let order = Order { earlier: Some("s1".into()), ..scene.order() };
-    is_done(&scene.play_with(&acp(Agent { habits, ..agent }), order));
+    let order = SessionOrder { earlier: Some("s1".into()), ..scene.order() };
+    is_done(&scene.play_with(&acp(AcpAgent { habits, ..agent }), order));
     assert_eq!(asked(&scene), ["initialize", "session/new", "session/prompt s1"]);
     assert!(scene.clerk.heard().opened.is_empty());
     // Nor is one that has nothing to go on in.
@@ -68,8 +68,8 @@ fn the_mode_is_set_in_a_session_that_is_taken_up() {
     let scene = Scene::new(allowance(9));
     let agent = player(scene.props.path(), &json!({ "loads": ["s1"], "acts": [submit()] }));
     let habits = Habits { mode: Some("careful".into()), ..agent.habits.clone() };
-    let order = Order { earlier: Some("s1".into()), ..scene.order() };
-    let backend: Acp = acp(Agent { habits, ..agent });
+    let order = SessionOrder { earlier: Some("s1".into()), ..scene.order() };
+    let backend: Acp = acp(AcpAgent { habits, ..agent });
     is_done(&scene.play_with(&backend, order));
     assert_eq!(asked(&scene)[1..3], ["session/load s1", "session/set_mode s1"]);
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_agents::acp::{MAX_TERMINALS, MAX_VARIABLES};
-use ftl_agents::bench::MAX_COMMAND_TIME;
-use ftl_agents::contract::{Desk, Limits, Order};
-use ftl_agents::contract::{Ran, Shell};
+use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::contract::{SessionHost, SessionLimits, SessionOrder};
+use ftl_agents::toolset::MAX_COMMAND_TIME;
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
 
@@ -18,15 +18,15 @@ use crate::faults::hurried;
 #[derive(Debug)]
 struct Sign;
 
-impl Shell for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn Desk) -> Result<Ran, String> {
+impl CommandRunner for Sign {
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
         Err(String::from("a terminal is no shell"))
     }
 }
 
-fn order(scene: &Scene) -> Order {
-    let limits = Limits { silence: Duration::from_secs(20), ..scene.order().limits };
-    Order { shell: Some(Arc::new(Sign)), limits, ..scene.order() }
+fn order(scene: &Scene) -> SessionOrder {
+    let limits = SessionLimits { silence: Duration::from_secs(20), ..scene.order().limits };
+    SessionOrder { shell: Some(Arc::new(Sign)), limits, ..scene.order() }
 }
 
 /// What the player saw of its terminals, and how often it was refused.
@@ -100,9 +100,12 @@ fn a_command_has_its_time() {
     let scene = Scene::new(allowance(9));
     let script = json!({ "acts": [calls(json!([["bash", { "command": "sleep 60" }]])), submit()] });
     let backend = hurried(player(scene.props.path(), &script), 1000);
-    let limits =
-        Limits { silence: MAX_COMMAND_TIME * 100, whole: MAX_COMMAND_TIME * 100, ..order(&scene).limits };
-    is_done(&scene.play_with(&backend, Order { limits, ..order(&scene) }));
+    let limits = SessionLimits {
+        silence: MAX_COMMAND_TIME * 100,
+        whole: MAX_COMMAND_TIME * 100,
+        ..order(&scene).limits
+    };
+    is_done(&scene.play_with(&backend, SessionOrder { limits, ..order(&scene) }));
     assert!(scene.clerk.heard().shown.contains("ended"), "{}", scene.clerk.heard().shown);
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_agents::cli::{
-    Adapter, Binding, Cli, Home, MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER,
+    Adapter, Binding, CliBackend, Home, MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER,
     MAX_OPEN_CALLS,
 };
-use ftl_agents::contract::{Backend, Desk, Part, PartKind, Rest, Session};
+use ftl_agents::contract::{AgentSession, Backend, PartKind, PromptPart, SessionHost, TurnRest};
+use ftl_agents::error::AgentError;
 use ftl_agents::launch::MAX_LINE_BYTES;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::{RealTime, Timing};
-use ftl_agents::trouble::Trouble;
 use ftl_testkit::speakers::{Act, Clerk, allowance, desk, order};
 use serde_json::json;
 
@@ -42,16 +42,16 @@ impl Bad {
         self.folder.path().join("work")
     }
 
-    fn cli(&self, adapter: Adapter) -> Cli {
+    fn cli(&self, adapter: Adapter) -> CliBackend {
         backend(adapter, &self.folder.path().join("program"), self.folder.path(), &[])
     }
 
-    fn open(&self, cli: &Cli) -> Box<dyn Session> {
+    fn open(&self, cli: &CliBackend) -> Box<dyn AgentSession> {
         let order = order(&self.work(), &allowance(9999));
         cli.open(order, desk(&self.clerk)).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
-    fn turn(&self, adapter: Adapter) -> Result<Rest, Trouble> {
+    fn turn(&self, adapter: Adapter) -> Result<TurnRest, AgentError> {
         let cli = self.cli(adapter);
         let mut session = self.open(&cli);
         let rest = session.turn(&words());
@@ -60,8 +60,8 @@ impl Bad {
     }
 }
 
-fn words() -> [Part; 1] {
-    [Part::new(PartKind::Task, "Do it.")]
+fn words() -> [PromptPart; 1] {
+    [PromptPart::new(PartKind::Task, "Do it.")]
 }
 
 /// One turn of a script, as a line.
@@ -69,14 +69,14 @@ fn turn(script: &str) -> String {
     told(Bad::new(script).turn(plain()))
 }
 
-fn told(rest: Result<Rest, Trouble>) -> String {
+fn told(rest: Result<TurnRest, AgentError>) -> String {
     match rest {
-        Ok(Rest::Said(text)) => format!("said {text}"),
+        Ok(TurnRest::Said(text)) => format!("said {text}"),
         Ok(other) => format!("{other:?}"),
-        Err(Trouble::Died(why)) => format!("died: {why}"),
-        Err(Trouble::Bad(why)) => format!("bad: {why}"),
-        Err(Trouble::TimedOut(why)) => format!("timed out: {why}"),
-        Err(Trouble::CouldNotRun(why)) => format!("could not run: {why}"),
+        Err(AgentError::Died(why)) => format!("died: {why}"),
+        Err(AgentError::Bad(why)) => format!("bad: {why}"),
+        Err(AgentError::TimedOut(why)) => format!("timed out: {why}"),
+        Err(AgentError::CouldNotRun(why)) => format!("could not run: {why}"),
         Err(other) => format!("{other:?}"),
     }
 }
@@ -235,7 +235,7 @@ impl Timing for Hurried {
         self.0.elapsed() * 20
     }
 
-    fn pause(&self, _: Duration, desk: &dyn Desk) -> bool {
+    fn pause(&self, _: Duration, desk: &dyn SessionHost) -> bool {
         !desk.is_cancelled()
     }
 
@@ -248,7 +248,7 @@ impl Timing for Hurried {
 fn a_program_that_does_not_go_home_is_sent_there() {
     let bad = Bad::new(&format!("{OVER}; sleep 600"));
     let binding = binding(&bad, Home::Private, &[]);
-    let cli = Cli::new(binding, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
+    let cli = CliBackend::new(binding, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
     let mut order = order(&bad.work(), &allowance(9));
     order.limits.silence = MAX_LINGER * 10;
     let began = Instant::now();
@@ -281,7 +281,7 @@ fn the_environment_is_what_was_named_and_a_person_s_home_is_not_written_to() {
     let script = format!("env | sort > env.txt; cat $HOME/.plain/config > config.txt 2>/dev/null; {OVER}");
     let names = |home: Home| {
         let bad = Bad::new(&script);
-        let cli = Cli::new(
+        let cli = CliBackend::new(
             binding(&bad, home, &[("NAMED", "x")]),
             Arc::new(Secrets::new()),
             Arc::new(RealTime::new()),
@@ -327,19 +327,19 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     let bad = Bad::new(OVER);
     let mut wanting = binding(&bad, Home::Private, &[]);
     wanting.adapter = Arc::new(Adapter::built_in("claude").unwrap());
-    let cli = Cli::new(wanting.clone(), Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
+    let cli = CliBackend::new(wanting.clone(), Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
     let order = order(&bad.work(), &allowance(9));
     let opened = cli.open(order.clone(), desk(&bad.clerk)).err().unwrap().to_string();
     holds(&opened, &["ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN", "home = \"own\""]);
     wanting.program = Some("/nowhere/claude".into());
-    let cli = Cli::new(wanting, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
+    let cli = CliBackend::new(wanting, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
     holds(&cli.probe().usable.unwrap_err(), &["there is no program claude", "set `program`"]);
     let mut gone = binding(&bad, Home::Private, &[]);
     gone.program = Some("/nowhere/plain".into());
-    let cli = Cli::new(gone, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
+    let cli = CliBackend::new(gone, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
     let rest = cli.open(order.clone(), desk(&bad.clerk)).unwrap().turn(&words());
     holds(&told(rest), &["could not run:", "/nowhere/plain"]);
-    let none = ftl_agents::contract::Order { launcher: None, ..order };
+    let none = ftl_agents::contract::SessionOrder { launcher: None, ..order };
     holds(&cli.open(none, desk(&bad.clerk)).err().unwrap().to_string(), &["no program may be started here"]);
 }
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ftl_agents::cli::Adapter;
-use ftl_agents::contract::{Backend as _, Part, PartKind, Rest, TOKENS};
-use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Tree, hearing};
-use ftl_agents::trouble::Trouble;
+use ftl_agents::contract::{Backend as _, PartKind, PromptPart, TOKENS, TurnRest};
+use ftl_agents::error::AgentError;
+use ftl_agents::launch::{AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Tree, hearing};
 use ftl_testkit::dice::Dice;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, desk, order};
 use serde_json::{Value as Json, json};
@@ -26,7 +26,7 @@ struct Replay {
 
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
-impl Input for Kept {
+impl InputChannel for Kept {
     fn write(&self, bytes: &[u8]) -> Result<(), String> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(())
@@ -42,11 +42,11 @@ impl Tree for Nothing {
 }
 
 impl Launcher for Replay {
-    fn launch(&self, _: &Program) -> Result<Launched, Trouble> {
+    fn launch(&self, _: &AgentProgram) -> Result<Launched, AgentError> {
         let (mut telling, output) = hearing();
         let fine = telling.tell(&self.bytes);
         let how = fine.err().unwrap_or_else(|| String::from("it ended with exit code 0"));
-        telling.ended(Exit { code: Some(0), how, ..Exit::default() });
+        telling.on_exit(ProgramExit { code: Some(0), how, ..ProgramExit::default() });
         Ok(Launched { input: Arc::new(Kept(self.told.clone())), output, tree: Box::new(Nothing) })
     }
 }
@@ -65,7 +65,7 @@ fn recorded() -> Vec<(String, String)> {
 }
 
 /// One turn of a stream in a folder with a file; what came of it, what was heard, what was said back.
-fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<Rest, Trouble>, Heard, String) {
+fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<TurnRest, AgentError>, Heard, String) {
     let folder = tempfile::tempdir().unwrap();
     let work = folder.path().join("work");
     std::fs::create_dir_all(work.join("src")).unwrap();
@@ -77,7 +77,7 @@ fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<Rest, Trouble>, 
     let mut order = order(&work, &allowance(50));
     order.launcher = Some(Arc::new(replay));
     let mut session = cli.open(order, desk(&clerk)).unwrap_or_else(|trouble| panic!("{trouble}"));
-    let rest = session.turn(&[Part::new(PartKind::Task, "Do it.")]);
+    let rest = session.turn(&[PromptPart::new(PartKind::Task, "Do it.")]);
     session.close();
     let told = String::from_utf8(told.lock().unwrap().clone()).unwrap();
     (rest, clerk.heard(), told)
@@ -108,10 +108,10 @@ const TABLE: &str = "
     pi-wrong-key       | could not run 401   |                     |
 ";
 
-fn listed<'a>(calls: impl Iterator<Item = &'a ftl_core::desk::Call>) -> String {
-    use ftl_core::desk::Spot;
-    let one = |call: &ftl_core::desk::Call| match &call.spot {
-        Some(Spot::Inside(path) | Spot::Outside(path)) => format!("{} {path}", call.tool),
+fn listed<'a>(calls: impl Iterator<Item = &'a ftl_core::tool_policy::ToolCall>) -> String {
+    use ftl_core::tool_policy::ResolvedPath;
+    let one = |call: &ftl_core::tool_policy::ToolCall| match &call.spot {
+        Some(ResolvedPath::Inside(path) | ResolvedPath::Outside(path)) => format!("{} {path}", call.tool),
         None => call.tool.to_string(),
     };
     calls.map(one).collect::<Vec<_>>().join(", ")
@@ -127,12 +127,12 @@ fn what_was_recorded_comes_to_what_happened() {
         assert_eq!(cells[0], name);
         let (rest, heard, told) = play(name, &|work| text.replace("/scratch/tree", work).into_bytes());
         let ended = match &rest {
-            Ok(Rest::Said(text)) => format!("said {text}"),
+            Ok(TurnRest::Said(text)) => format!("said {text}"),
             Ok(other) => format!("{other:?}"),
-            Err(Trouble::CouldNotRun(why)) if why.contains("401") => String::from("could not run 401"),
-            Err(Trouble::CouldNotRun(_)) => String::from("could not run"),
-            Err(Trouble::Died(_)) => String::from("died"),
-            Err(Trouble::Stopped(_) | Trouble::Forbidden(_)) => String::from("stopped"),
+            Err(AgentError::CouldNotRun(why)) if why.contains("401") => String::from("could not run 401"),
+            Err(AgentError::CouldNotRun(_)) => String::from("could not run"),
+            Err(AgentError::Died(_)) => String::from("died"),
+            Err(AgentError::Stopped(_) | AgentError::Forbidden(_)) => String::from("stopped"),
             Err(other) => format!("{other:?}"),
         };
         let found = (ended, listed(heard.made.iter()), listed(heard.denied.iter().map(|(call, _)| call)));

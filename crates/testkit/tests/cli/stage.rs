@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_agents::cli::{Adapter, Binding, Cli, Home};
+use ftl_agents::cli::{Adapter, Binding, CliBackend, Home};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_testkit::speakers::{Act, End, KEY};
@@ -18,7 +18,7 @@ pub(crate) fn plain() -> Adapter {
 }
 
 /// A backend of a program, with rooms below a folder and these variables.
-pub(crate) fn backend(adapter: Adapter, program: &Path, folder: &Path, env: &[(&str, &str)]) -> Cli {
+pub(crate) fn backend(adapter: Adapter, program: &Path, folder: &Path, env: &[(&str, &str)]) -> CliBackend {
     let mut env: Vec<(String, std::ffi::OsString)> =
         env.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
     env.push(("PATH".into(), "/usr/bin:/bin".into()));
@@ -36,7 +36,7 @@ pub(crate) fn backend(adapter: Adapter, program: &Path, folder: &Path, env: &[(&
     };
     let mut secrets = Secrets::new();
     secrets.hide(KEY);
-    Cli::new(binding, Arc::new(secrets), Arc::new(RealTime::new()))
+    CliBackend::new(binding, Arc::new(secrets), Arc::new(RealTime::new()))
 }
 
 /// The acts as the player reads them.

@@ -1,6 +1,6 @@
 //! How commands end, and what they are given: codes, signals, folder, environment, limits.
 
-use ftl_process::{Cut, How, Limits, MARK, RunError, Spec};
+use ftl_process::{Cut, How, MARK, ProcessLimits, RunError, Spec};
 
 use crate::support::{Stage, patient};
 
@@ -92,7 +92,7 @@ fn a_command_is_found_in_its_own_path_and_starts_in_its_folder() {
 #[test]
 fn limits_on_resources_are_there_from_the_first_instruction() {
     let stage = Stage::new();
-    let limits = Limits { processes: Some(5000), file_bytes: Some(1_000_000), ..patient() };
+    let limits = ProcessLimits { processes: Some(5000), file_bytes: Some(1_000_000), ..patient() };
     let ended = stage.run(&["limits"], limits);
     assert_eq!(
         ended.out.text(),

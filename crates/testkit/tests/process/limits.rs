@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ftl_process::{Cancel, Cut, Guard, How, Limits, RunError, Spec, Supervisor};
+use ftl_process::{Cancel, Cut, Guard, How, ProcessLimits, RunError, Spec, Supervisor};
 
 use crate::support::{PATIENCE, Stage, patient};
 
@@ -14,22 +14,22 @@ const LONG_ENOUGH: Duration = Duration::from_secs(2);
 #[test]
 fn a_start_that_takes_too_long_is_cut() {
     let stage = Stage::new();
-    let limits = Limits { startup: Some(SHORT), ..patient() };
+    let limits = ProcessLimits { startup: Some(SHORT), ..patient() };
     let ended = stage.run(&["slow-start", "60000"], limits);
     assert_eq!((ended.how, ended.cut), (How::Signalled(15), Some(Cut::Startup)));
     assert!(ended.sentence().contains("within 200 ms"), "{}", ended.sentence());
-    let in_time = Limits { startup: Some(PATIENCE), ..patient() };
+    let in_time = ProcessLimits { startup: Some(PATIENCE), ..patient() };
     assert_eq!(stage.run(&["slow-start", "50"], in_time).cut, None);
 }
 
 #[test]
 fn silence_is_cut_and_printing_is_not_silence() {
     let stage = Stage::new();
-    let limits = Limits { silence: Some(LONG_ENOUGH), startup: Some(PATIENCE), ..patient() };
+    let limits = ProcessLimits { silence: Some(LONG_ENOUGH), startup: Some(PATIENCE), ..patient() };
     let ended = stage.run(&["say-then-sleep", "hello"], limits);
     assert_eq!((ended.how, ended.cut), (How::Signalled(15), Some(Cut::Silence)));
     assert_eq!(ended.out.text(), "hello\n");
-    let patient = Limits { silence: Some(Duration::from_secs(5)), ..limits };
+    let patient = ProcessLimits { silence: Some(Duration::from_secs(5)), ..limits };
     let ended = stage.run(&["dots", "12", "50"], patient);
     assert_eq!((ended.how, ended.cut, ended.out.total), (How::Exited(0), None, 12));
 }
@@ -37,7 +37,7 @@ fn silence_is_cut_and_printing_is_not_silence() {
 #[test]
 fn printing_dots_for_ever_meets_the_soft_limit() {
     let stage = Stage::new();
-    let limits = Limits { soft: Some(SHORT), silence: Some(PATIENCE), ..patient() };
+    let limits = ProcessLimits { soft: Some(SHORT), silence: Some(PATIENCE), ..patient() };
     let ended = stage.run(&["dots", "6000", "10"], limits);
     assert_eq!((ended.how, ended.cut), (How::Signalled(15), Some(Cut::Soft)));
 }
@@ -46,7 +46,7 @@ fn printing_dots_for_ever_meets_the_soft_limit() {
 fn who_ignores_being_asked_is_killed_after_the_grace() {
     let stage = Stage::new();
     let grace = Duration::from_millis(300);
-    let limits = Limits { soft: Some(LONG_ENOUGH), grace, ..patient() };
+    let limits = ProcessLimits { soft: Some(LONG_ENOUGH), grace, ..patient() };
     let ended = stage.run(&["ignore-term"], limits);
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Soft)));
     assert!(ended.took >= LONG_ENOUGH + grace, "{:?}", ended.took);
@@ -56,13 +56,13 @@ fn who_ignores_being_asked_is_killed_after_the_grace() {
 #[test]
 fn the_hard_limit_does_not_ask() {
     let stage = Stage::new();
-    let limits = Limits { hard: Some(SHORT), ..patient() };
+    let limits = ProcessLimits { hard: Some(SHORT), ..patient() };
     for words in [["ignore-term"], ["busy"]] {
         let ended = stage.run(&words, limits);
         assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Hard)), "{words:?}");
     }
     // Asked first, by the soft limit; the grace would be long, but the hard limit comes.
-    let both = Limits { soft: Some(LONG_ENOUGH), hard: Some(LONG_ENOUGH + SHORT), ..patient() };
+    let both = ProcessLimits { soft: Some(LONG_ENOUGH), hard: Some(LONG_ENOUGH + SHORT), ..patient() };
     let ended = stage.run(&["ignore-term"], both);
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Soft)), "the first reason stays");
     assert!(ended.took < PATIENCE);
@@ -74,7 +74,7 @@ fn cancelling_asks_and_then_kills() {
     let ended = stage.run_until_heard(&["say-then-sleep", "x"], patient(), Cancel::cancel);
     assert_eq!((ended.how, ended.cut), (How::Signalled(15), Some(Cut::Cancelled)));
     let stage = Stage::new();
-    let short = Limits { grace: SHORT, ..patient() };
+    let short = ProcessLimits { grace: SHORT, ..patient() };
     let ended = stage.run_until_heard(&["ignore-term"], short, Cancel::cancel);
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Cancelled)));
 }
@@ -105,7 +105,7 @@ fn a_guard_that_never_answers_is_given_up() {
     let guard = Guard { program: "/bin/sleep".into(), args: vec!["60".into()] };
     let spool = stage.folder.path().join("spool");
     let supervisor = Supervisor::new(guard, &stage.attempts(), &spool).unwrap();
-    let limits = Limits { launch: SHORT, ..patient() };
+    let limits = ProcessLimits { launch: SHORT, ..patient() };
     let spec = Spec { limits, ..stage.spec(&["exit", "0"]) };
     let error = supervisor.run(&spec, &stage.cancel, &mut |_, _| {}).unwrap_err();
     assert!(matches!(error, RunError::NoAnswer), "{error:?}");
@@ -116,7 +116,7 @@ fn a_guard_that_never_answers_is_given_up() {
 fn waiting_costs_no_time_of_the_processor() {
     let stage = Stage::new();
     let before = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let limits = Limits { soft: Some(Duration::from_secs(1)), ..patient() };
+    let limits = ProcessLimits { soft: Some(Duration::from_secs(1)), ..patient() };
     stage.run(&["sleep"], limits);
     let after = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let spent = Duration::try_from(after - before).unwrap();

@@ -25,7 +25,7 @@ fn started(stage: &Stage, spec: &Spec) -> (std::thread::JoinHandle<(How, Option<
 #[test]
 fn the_next_attempt_begins_when_the_last_one_is_dead() {
     let stage = Stage::new();
-    let limits = ftl_process::Limits { grace: Duration::from_millis(400), ..patient() };
+    let limits = ftl_process::ProcessLimits { grace: Duration::from_millis(400), ..patient() };
     let (first, cancel) = started(&stage, &Spec { limits, ..stage.spec(&["ignore-term"]) });
     let alive = stage.alive();
     assert!(!alive.is_empty());

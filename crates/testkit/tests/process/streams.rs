@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use ftl_process::{Cut, Ended, How, Limits, Spec, Stdin, Stream};
+use ftl_process::{Cut, How, ProcessExit, ProcessLimits, Spec, Stdin, Stream};
 
 use crate::support::{PATIENCE, Stage, patient};
 
@@ -11,7 +11,7 @@ const MIB: u64 = 1024 * 1024;
 #[test]
 fn a_flood_is_counted_to_the_last_byte() {
     let stage = Stage::new();
-    let limits = Limits { keep: 3 * MIB, ..patient() };
+    let limits = ProcessLimits { keep: 3 * MIB, ..patient() };
     for (words, out, err) in [
         (["flood", "out", "8388608"], 8 * MIB, 0),
         (["flood", "err", "1048576"], 0, MIB),
@@ -21,12 +21,12 @@ fn a_flood_is_counted_to_the_last_byte() {
         assert_eq!((ended.how, ended.cut), (How::Exited(0), None), "{words:?}");
         assert_eq!((ended.out.total, ended.err.total), (out, err), "{words:?}");
         for captured in [&ended.out, &ended.err] {
-            assert_eq!(captured.kept() + captured.dropped(), captured.total, "{words:?}");
-            assert_eq!(captured.kept(), captured.total.min(3 * MIB), "{words:?}");
+            assert_eq!(captured.kept_bytes() + captured.dropped(), captured.total, "{words:?}");
+            assert_eq!(captured.kept_bytes(), captured.total.min(3 * MIB), "{words:?}");
             assert!(captured.head.len() <= limits.head && captured.tail.len() <= limits.tail, "{words:?}");
             let mut whole = Vec::new();
             captured.whole().unwrap().read_to_end(&mut whole).unwrap();
-            assert_eq!(whole.len() as u64, captured.kept(), "{words:?}");
+            assert_eq!(whole.len() as u64, captured.kept_bytes(), "{words:?}");
             assert!(captured.spool_error.is_none());
         }
     }
@@ -99,7 +99,7 @@ fn an_input_that_nobody_reads_does_not_matter() {
 #[test]
 fn reading_for_ever_is_silence() {
     let stage = Stage::new();
-    let limits = Limits { silence: Some(std::time::Duration::from_millis(200)), ..patient() };
+    let limits = ProcessLimits { silence: Some(std::time::Duration::from_millis(200)), ..patient() };
     let spec = Spec { stdin: Stdin::Open, limits, ..stage.spec(&["echo"]) };
     let ended = stage.run_spec(&spec).unwrap();
     assert_eq!((ended.how, ended.cut), (How::Signalled(15), Some(Cut::Silence)));
@@ -125,7 +125,7 @@ fn a_conversation_goes_to_and_fro() {
             stdin.close();
         }
     };
-    let ended: Ended = running.wait(&stage.cancel, &mut hear).unwrap();
+    let ended: ProcessExit = running.wait(&stage.cancel, &mut hear).unwrap();
     assert_eq!(ended.how, How::Exited(0));
     assert!(ended.out.text().ends_with("you said 19\nyou said 20\n"), "{}", ended.out.text());
     assert!(stdin.write(b"late").is_err());

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ftl_process::table::Table;
-use ftl_process::{Cancel, Ended, Guard, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor, own_orphans};
+use ftl_process::{
+    Cancel, Guard, MARK, Mark, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Supervisor, own_orphans,
+};
 use tempfile::TempDir;
 
 /// How long what an attempt started may be alive after it has ended. This is a promise of the product.
@@ -52,19 +54,24 @@ impl Stage {
         }
     }
 
-    pub(crate) fn run_spec(&self, spec: &Spec) -> Result<Ended, RunError> {
+    pub(crate) fn run_spec(&self, spec: &Spec) -> Result<ProcessExit, RunError> {
         self.supervisor.run(spec, &self.cancel, &mut |_, _| {})
     }
 
     /// Runs a rogue and looks that nothing is left of it.
-    pub(crate) fn run(&self, words: &[&str], limits: Limits) -> Ended {
+    pub(crate) fn run(&self, words: &[&str], limits: ProcessLimits) -> ProcessExit {
         let ended = self.run_spec(&Spec { limits, ..self.spec(words) }).unwrap();
         self.assert_nothing_left();
         ended
     }
 
     /// Runs a rogue and cancels it as soon as it has printed something.
-    pub(crate) fn run_until_heard(&self, words: &[&str], limits: Limits, stop: fn(&Cancel)) -> Ended {
+    pub(crate) fn run_until_heard(
+        &self,
+        words: &[&str],
+        limits: ProcessLimits,
+        stop: fn(&Cancel),
+    ) -> ProcessExit {
         let spec = Spec { limits, ..self.spec(words) };
         let ended = self.supervisor.run(&spec, &self.cancel, &mut |_, _| stop(&self.cancel)).unwrap();
         self.assert_nothing_left();
@@ -89,8 +96,8 @@ impl Stage {
 }
 
 /// No limit that a slow machine could reach.
-pub(crate) fn patient() -> Limits {
-    Limits { grace: PATIENCE, ..Limits::default() }
+pub(crate) fn patient() -> ProcessLimits {
+    ProcessLimits { grace: PATIENCE, ..ProcessLimits::default() }
 }
 
 /// Looks until something holds. Whether it did in time.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ftl_process::{Cancel, Cut, How, Limits, StdinWriter};
+use ftl_process::{Cancel, Cut, How, ProcessLimits, StdinWriter};
 
 use crate::support::{PATIENCE, Stage, patient};
 
@@ -51,7 +51,7 @@ fn a_tree_that_keeps_forking_is_caught() {
     let ended = stage.run_until_heard(&["chain", "20000"], patient(), Cancel::cancel_now);
     assert_eq!((ended.how, ended.cut, ended.left), (How::Signalled(9), Some(Cut::Cancelled), 0));
     let stage = Stage::new();
-    let short = Limits { grace: std::time::Duration::from_millis(100), ..patient() };
+    let short = ProcessLimits { grace: std::time::Duration::from_millis(100), ..patient() };
     let ended = stage.run_until_heard(&["chain", "20000"], short, Cancel::cancel);
     assert_eq!((ended.cut, ended.left), (Some(Cut::Cancelled), 0));
 }

@@ -67,7 +67,7 @@ struct Heard {
 
 /// One task of the board.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct TaskRow {
     /// The number of the task in its plan, such as `001`.
     pub seq: String,
     /// The slug of the task.
@@ -77,18 +77,18 @@ pub struct Row {
     /// How many tasks stand before it at least.
     pub depth: usize,
     /// How far it is.
-    pub stands: Standing,
+    pub stands: TaskStage,
 }
 
 /// How far a task is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum TaskStage {
     /// It waits for others, by seq; for none of them where it has not been started yet.
     Waits(Vec<String>),
     /// Others that it needs are blocked.
     Unreachable(Vec<String>),
     /// Somebody works on it.
-    Works(Work),
+    Works(TaskWork),
     /// It needs a person: why.
     Held(String),
     /// It has landed, as a commit.
@@ -99,7 +99,7 @@ pub enum Standing {
 
 /// Work on a task.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Work {
+pub struct TaskWork {
     /// The state of its protocol.
     pub state: String,
     /// What is being done.
@@ -179,7 +179,7 @@ impl Board {
             Fact::Heard { action, answer, .. } => {
                 if let Some(asked) = self.asked.remove(&(entry.instance, *action)) {
                     if self.is_story()
-                        && let Some((good, text)) = story::told(&asked, answer)
+                        && let Some((good, text)) = story::describe_answer(&asked, answer)
                     {
                         self.story.push(Step { at: entry.at, good, text });
                     }
@@ -241,9 +241,9 @@ impl Board {
     fn name_of(&self, entry: &Entry) -> Option<String> {
         if let Fact::Opened(opened) = &entry.fact {
             let (parent, action) = opened.parent?;
-            return self.named(&self.seq_of(parent, action)?);
+            return self.task_label(&self.seq_of(parent, action)?);
         }
-        self.named(&self.works.get(&entry.instance)?.0)
+        self.task_label(&self.works.get(&entry.instance)?.0)
     }
 
     /// The number of the task that an instance works on, where it works on one.
@@ -279,22 +279,22 @@ impl Board {
     }
 
     /// A task of the plan as `seq slug`.
-    pub fn named(&self, seq: &str) -> Option<String> {
+    pub fn task_label(&self, seq: &str) -> Option<String> {
         let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
         Some(format!("{seq} {}", text(task, "slug")))
     }
 
     /// The tasks, those with fewer before them first.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<TaskRow> {
         let plan = self.plan();
         let place: BTreeMap<String, usize> =
             plan.iter().enumerate().map(|(at, task)| (text(task, "seq"), at)).collect();
         let depends: Vec<Vec<String>> = plan.iter().map(needs).collect();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<TaskRow> = Vec::new();
         for (task, depends) in plan.iter().zip(&depends) {
             let seq = text(task, "seq");
             let stands = self.stands(&seq);
-            rows.push(Row { slug: text(task, "slug"), depends: depends.clone(), depth: 0, stands, seq });
+            rows.push(TaskRow { slug: text(task, "slug"), depends: depends.clone(), depth: 0, stands, seq });
         }
         let above: Vec<Vec<usize>> = depends
             .iter()
@@ -306,30 +306,30 @@ impl Board {
         rows
     }
 
-    fn stands(&self, seq: &str) -> Standing {
+    fn stands(&self, seq: &str) -> TaskStage {
         let Some(instance) = self.latest.get(seq).and_then(|id| self.run.instance(*id)) else {
-            return Standing::Waits(Vec::new());
+            return TaskStage::Waits(Vec::new());
         };
         let since = self.works.get(&instance.id).map_or(0, |(_, since)| *since);
         if let Some((end, values)) = &instance.end {
             let value = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
             return match end {
-                End::Complete => Standing::Landed(value("commit")),
+                End::Complete => TaskStage::Landed(value("commit")),
                 End::Blocked | End::Escalated | End::Error | End::Stopped | End::Cancelled => {
-                    Standing::Blocked(value("reason").unwrap_or_else(|| end.word().to_owned()))
+                    TaskStage::Blocked(value("reason").unwrap_or_else(|| end.word().to_owned()))
                 }
             };
         }
         match instance.standing() {
             Stands::Held => {
                 let held = instance.held.values().next();
-                Standing::Held(held.map_or_else(String::new, |held| held.failure.message.clone()))
+                TaskStage::Held(held.map_or_else(String::new, |held| held.failure.message.clone()))
             }
-            Stands::Waiting => Standing::Held(String::from("it asks a question")),
+            Stands::Waiting => TaskStage::Held(String::from("it asks a question")),
             Stands::Running | Stands::Suspended | Stands::Settled(_) => {
                 let doing = instance.open.values().next().map(|open| open.whom.clone());
-                let tools = instance.meters.get("tools").map(|meter| (meter.used(), meter.limit));
-                Standing::Works(Work { state: instance.state.to_string(), doing, tools, since })
+                let tools = instance.meters.get("tools").map(|meter| (meter.highest_use(), meter.limit));
+                TaskStage::Works(TaskWork { state: instance.state.to_string(), doing, tools, since })
             }
         }
     }
@@ -364,7 +364,7 @@ fn conflicts(kept: &str) -> String {
 }
 
 /// How many tasks stand before each: parents may come after their children in a plan.
-fn deepen(rows: &mut [Row], above: &[Vec<usize>]) {
+fn deepen(rows: &mut [TaskRow], above: &[Vec<usize>]) {
     // A plan has no cycles; a broken one ends all the same.
     for _ in 0..rows.len() {
         let mut changed = false;
@@ -380,24 +380,24 @@ fn deepen(rows: &mut [Row], above: &[Vec<usize>]) {
 }
 
 /// Says for whom tasks wait that nobody works on.
-fn wait(rows: &mut [Row], above: &[Vec<usize>]) {
+fn wait(rows: &mut [TaskRow], above: &[Vec<usize>]) {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|at| rows[*at].depth);
     for at in order {
-        if rows[at].stands != Standing::Waits(Vec::new()) {
+        if rows[at].stands != TaskStage::Waits(Vec::new()) {
             continue;
         }
-        let is_over = |row: &Row| matches!(row.stands, Standing::Blocked(_) | Standing::Unreachable(_));
+        let is_over = |row: &TaskRow| matches!(row.stands, TaskStage::Blocked(_) | TaskStage::Unreachable(_));
         let (mut blocked, mut open) = (Vec::new(), Vec::new());
         for parent in above[at].iter().map(|parent| &rows[*parent]) {
             if is_over(parent) {
                 blocked.push(parent.seq.clone());
-            } else if !matches!(parent.stands, Standing::Landed(_)) {
+            } else if !matches!(parent.stands, TaskStage::Landed(_)) {
                 open.push(parent.seq.clone());
             }
         }
         rows[at].stands =
-            if blocked.is_empty() { Standing::Waits(open) } else { Standing::Unreachable(blocked) };
+            if blocked.is_empty() { TaskStage::Waits(open) } else { TaskStage::Unreachable(blocked) };
     }
 }
 

@@ -15,7 +15,7 @@ const NAMES: usize = 24;
 
 /// An entry as a line, if it is news. It is asked before the board takes the entry in.
 pub fn line(board: &Board, entry: &Entry) -> Option<String> {
-    let (who, said) = match told(board, entry)? {
+    let (who, said) = match news_of(board, entry)? {
         (None, said) => (String::from("·"), said),
         (Some(name), said) => (paint(paint::STRONG, safe(&name)), said),
     };
@@ -24,13 +24,13 @@ pub fn line(board: &Board, entry: &Entry) -> Option<String> {
 
 /// The same for programs: when it was, which entry of the journal, of which task, and the words.
 pub fn document(board: &Board, entry: &Entry) -> Option<Json> {
-    let (task, said) = told(board, entry)?;
+    let (task, said) = news_of(board, entry)?;
     let said = anstream::adapter::strip_str(&said).to_string();
     Some(json!({ "at": entry.at, "entry": entry.seq, "task": task, "state": board.state(), "text": said }))
 }
 
 /// Whom news are about, where it is a task, and what they are.
-fn told(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
+fn news_of(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
     match entry.instance {
         ROOT if is_quiet(board, entry) => None,
         ROOT if board.is_story() || opens_story(board, entry) => Some((None, story(board, entry)?)),
@@ -59,7 +59,7 @@ fn story(board: &Board, entry: &Entry) -> Option<String> {
         return lines::is_news(entry).then(|| lines::line(entry));
     };
     let asked = board.asked.get(&(entry.instance, *action))?;
-    let (good, text) = super::story::told(asked, answer)?;
+    let (good, text) = super::story::describe_answer(asked, answer)?;
     Some(match good {
         Some(true) => paint(paint::GOOD, text),
         Some(false) => paint(paint::WARNING, text),
@@ -144,7 +144,7 @@ fn task(board: &Board, entry: &Entry) -> Option<String> {
         }
         Fact::Heard { action, answer, .. } => {
             let asked = board.asked.get(&(entry.instance, *action))?;
-            heard(asked.whom.action()?, answer)
+            news_of_answer(asked.whom.action()?, answer)
         }
         Fact::Settled { end, values, .. } => {
             let value = |name: &str| values.get(name).and_then(Value::as_text).unwrap_or_default();
@@ -166,7 +166,7 @@ fn task(board: &Board, entry: &Entry) -> Option<String> {
     }
 }
 
-fn heard(whom: &str, answer: &Answer) -> Option<String> {
+fn news_of_answer(whom: &str, answer: &Answer) -> Option<String> {
     let value = match (whom, answer) {
         (_, Answer::Done(value)) => value,
         ("verify.run", Answer::Failed(failure)) => {

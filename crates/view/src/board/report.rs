@@ -9,12 +9,12 @@ use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::{Board, Row, Standing, conflicts, text};
+use super::{Board, TaskRow, TaskStage, conflicts, text};
 use crate::cause::{cause, reason};
 use crate::paint::{self, count, one_line, paint, safe};
+use crate::relative_time::lasted;
 use crate::runs;
 use crate::summary::Spent;
-use crate::when::lasted;
 
 /// How many names of lessons or waivers are told.
 const MAX_TOLD: usize = 8;
@@ -57,7 +57,7 @@ impl Board {
             Some(delivered) => Err(one_line(&text(delivered, "summary"))),
             None => {
                 let rows = self.rows();
-                let landed = rows.iter().filter(|row| matches!(row.stands, Standing::Landed(_))).count();
+                let landed = rows.iter().filter(|row| matches!(row.stands, TaskStage::Landed(_))).count();
                 match landed {
                     0 => Err(String::from("nothing was built that could land")),
                     _ => Err(format!(
@@ -70,30 +70,30 @@ impl Board {
     }
 
     /// The end for people, in a few lines.
-    pub fn told(&self, run: &impl Display, meters: &BTreeMap<String, Spent>) -> String {
+    pub fn render_report(&self, run: &impl Display, meters: &BTreeMap<String, Spent>) -> String {
         let rows = self.rows();
         let mut lines = Vec::new();
         lines.push((paint(paint::GOOD, "landed"), self.landed(run, &rows)));
         for row in &rows {
-            if let Standing::Blocked(why) = &row.stands {
+            if let TaskStage::Blocked(why) = &row.stands {
                 let why = cause(why);
                 let text = format!("{} {}: {why}", paint(paint::STRONG, safe(&row.seq)), safe(&row.slug));
                 lines.push((paint(paint::WARNING, "blocked"), text));
             }
         }
-        let never: Vec<String> = rows.iter().filter(|row| never_ran(row)).map(named).collect();
+        let never: Vec<String> = rows.iter().filter(|row| never_ran(row)).map(row_label).collect();
         if !never.is_empty() {
-            lines.push((paint(paint::WARNING, "never ran"), listed(&never)));
+            lines.push((paint(paint::WARNING, "never ran"), join_names(&never)));
         }
         for (task, kept) in &self.heard.left_out {
             let text = format!("{}: {}", paint(paint::STRONG, safe(task)), conflicts(kept));
             lines.push((paint(paint::WARNING, "left out"), text));
         }
-        lines.push((String::from("spent"), self.spent(meters)));
+        lines.push((String::from("spent"), self.render_spent(meters)));
         lines.push((String::from("learned"), self.learned()));
         let waived = self.bent();
         if !waived.is_empty() {
-            lines.push((paint(paint::WARNING, "waived"), listed(&waived)));
+            lines.push((paint(paint::WARNING, "waived"), join_names(&waived)));
         }
         for next in self.next(run, &rows) {
             lines.push((paint(paint::HINT, "next"), next));
@@ -104,23 +104,23 @@ impl Board {
     /// The end as data.
     pub fn document(&self) -> Json {
         let rows = self.rows();
-        let task = |row: &Row| {
+        let task = |row: &TaskRow| {
             let mut json = json!({ "seq": row.seq, "slug": row.slug });
             match &row.stands {
-                Standing::Landed(commit) => json["commit"] = json!(commit),
-                Standing::Blocked(why) | Standing::Held(why) => json["reason"] = json!(why),
-                Standing::Unreachable(by) => json["blocked_by"] = json!(by),
-                Standing::Waits(_) | Standing::Works(_) => {}
+                TaskStage::Landed(commit) => json["commit"] = json!(commit),
+                TaskStage::Blocked(why) | TaskStage::Held(why) => json["reason"] = json!(why),
+                TaskStage::Unreachable(by) => json["blocked_by"] = json!(by),
+                TaskStage::Waits(_) | TaskStage::Works(_) => {}
             }
             json
         };
-        let of = |wanted: fn(&Row) -> bool| -> Vec<Json> {
+        let of = |wanted: fn(&TaskRow) -> bool| -> Vec<Json> {
             rows.iter().filter(|row| wanted(row)).map(task).collect()
         };
         let heard = |value: &Option<Value>| value.as_ref().map_or(Json::Null, |value| json!(value));
         json!({
-            "landed": of(|row| matches!(row.stands, Standing::Landed(_))),
-            "blocked": of(|row| matches!(row.stands, Standing::Blocked(_))),
+            "landed": of(|row| matches!(row.stands, TaskStage::Landed(_))),
+            "blocked": of(|row| matches!(row.stands, TaskStage::Blocked(_))),
             "never_ran": of(never_ran),
             "left_out": self.heard.left_out.iter().map(left_out).collect::<Vec<_>>(),
             "delivered": heard(&self.heard.delivered),
@@ -134,8 +134,8 @@ impl Board {
         })
     }
 
-    fn landed(&self, run: &impl Display, rows: &[Row]) -> String {
-        let landed = rows.iter().filter(|row| matches!(row.stands, Standing::Landed(_))).count();
+    fn landed(&self, run: &impl Display, rows: &[TaskRow]) -> String {
+        let landed = rows.iter().filter(|row| matches!(row.stands, TaskStage::Landed(_))).count();
         let text = match rows.len() {
             0 => String::from("nothing: there was no plan"),
             all => format!("{landed} of {}", count(all, "task")),
@@ -147,7 +147,7 @@ impl Board {
         }
     }
 
-    fn spent(&self, meters: &BTreeMap<String, Spent>) -> String {
+    fn render_spent(&self, meters: &BTreeMap<String, Spent>) -> String {
         let agents = self.run.instances().iter().filter(|one| one.id != ROOT).count();
         let mut words = vec![self.took(), count(agents, "build")];
         if self.heard.replans > 0 {
@@ -165,8 +165,10 @@ impl Board {
         meters: &BTreeMap<String, Spent>,
         commit: Option<&str>,
     ) -> String {
-        let rounds =
-            self.root().and_then(|root| root.meters.get("coding_iterations")).map_or(0, |one| one.used());
+        let rounds = self
+            .root()
+            .and_then(|root| root.meters.get("coding_iterations"))
+            .map_or(0, |one| one.highest_use());
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
         let mut words = vec![self.took(), count(rounds, "round"), costs(meters)];
         words.retain(|word| !word.is_empty());
@@ -203,9 +205,9 @@ impl Board {
     fn learned(&self) -> String {
         let mut names = self.new_lessons("failures_extracted");
         names.extend(self.new_lessons("patterns_extracted"));
-        let mut told = if names.is_empty() { String::from("nothing new") } else { listed(&names) };
+        let mut told = if names.is_empty() { String::from("nothing new") } else { join_names(&names) };
         if !self.heard.tried.is_empty() {
-            told = format!("{told}; used {}", listed(&self.heard.tried));
+            told = format!("{told}; used {}", join_names(&self.heard.tried));
         }
         told
     }
@@ -238,9 +240,9 @@ impl Board {
         waived
     }
 
-    fn next(&self, run: &impl Display, rows: &[Row]) -> Vec<String> {
+    fn next(&self, run: &impl Display, rows: &[TaskRow]) -> Vec<String> {
         let mut next = Vec::new();
-        let has_landed = rows.iter().any(|row| matches!(row.stands, Standing::Landed(_)));
+        let has_landed = rows.iter().any(|row| matches!(row.stands, TaskStage::Landed(_)));
         match self.heard.delivered.as_ref().map(|delivered| text(delivered, "status")) {
             Some(status) if status == "landed" => {
                 next.push(String::from("`git log` shows the commits; `ftl undo` takes them back"));
@@ -252,7 +254,7 @@ impl Board {
             }
             Some(_) | None => {}
         }
-        if let Some(row) = rows.iter().find(|row| matches!(row.stands, Standing::Blocked(_))) {
+        if let Some(row) = rows.iter().find(|row| matches!(row.stands, TaskStage::Blocked(_))) {
             let task = format!("{run}/{}", safe(&row.seq));
             next.push(format!("`ftl why {task}` tells why, `ftl diff {task}` shows what was written"));
             next.push(format!("`ftl transcript {task}` shows what the agents said and did"));
@@ -272,20 +274,20 @@ fn left_out((task, kept): &(String, String)) -> Json {
 fn costs(meters: &BTreeMap<String, Spent>) -> String {
     let own = ["tokens", "money", UNPRICED];
     let told = meters.iter().filter(|(name, _)| own.contains(&name.as_str()));
-    runs::spent(&told.map(|(name, spent)| (name.clone(), spent.clone())).collect())
+    runs::render_spent(&told.map(|(name, spent)| (name.clone(), spent.clone())).collect())
 }
 
 /// Whether nobody has ever worked on a task, and nobody will.
-fn never_ran(row: &Row) -> bool {
-    matches!(row.stands, Standing::Waits(_) | Standing::Unreachable(_))
+fn never_ran(row: &TaskRow) -> bool {
+    matches!(row.stands, TaskStage::Waits(_) | TaskStage::Unreachable(_))
 }
 
-fn named(row: &Row) -> String {
+fn row_label(row: &TaskRow) -> String {
     format!("{} {}", safe(&row.seq), safe(&row.slug))
 }
 
 /// Some names, and how many more there are.
-fn listed(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     let told: Vec<String> = names.iter().take(MAX_TOLD).map(|name| safe(name)).collect();
     match names.len().saturating_sub(MAX_TOLD) {
         0 => told.join(", "),
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn lists_are_short() {
         let names: Vec<String> = (0..MAX_TOLD + 2).map(|number| format!("n{number}")).collect();
-        assert!(listed(&names).ends_with("n7 and 2 more"), "{}", listed(&names));
-        assert_eq!(listed(&names[..1]), "n0");
+        assert!(join_names(&names).ends_with("n7 and 2 more"), "{}", join_names(&names));
+        assert_eq!(join_names(&names[..1]), "n0");
     }
 }

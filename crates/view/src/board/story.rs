@@ -38,7 +38,7 @@ impl Story {
 }
 
 /// What a person wants to hear of an answer, in one line, and whether it led on.
-pub(super) fn told(asked: &Asked, answer: &Answer) -> Option<(Option<bool>, String)> {
+pub(super) fn describe_answer(asked: &Asked, answer: &Answer) -> Option<(Option<bool>, String)> {
     let whom = &asked.whom;
     let value = match answer {
         Answer::Done(value) => value,
@@ -108,14 +108,14 @@ mod tests {
         let review =
             answer(&[("verdict", Value::text("CHANGES")), ("feedback", Value::text("name it\nbetter"))]);
         let wanted = (Some(false), String::from("the architect on the code: CHANGES: name it · better"));
-        assert_eq!(told(&asked("Task(architect)", "code_review"), &review), Some(wanted));
+        assert_eq!(describe_answer(&asked("Task(architect)", "code_review"), &review), Some(wanted));
         let red = answer(&[
             ("passed", Value::Bool(false)),
             ("summary", Value::text("1 of 2 tests failed\n test_a")),
         ]);
         let wanted = (Some(false), String::from("tests failed: 1 of 2 tests failed: test_a"));
-        assert_eq!(told(&asked("tests.run", "tests.run"), &red), Some(wanted));
-        assert_eq!(told(&asked("worktree.open", "worktree.open"), &red), None);
+        assert_eq!(describe_answer(&asked("tests.run", "tests.run"), &red), Some(wanted));
+        assert_eq!(describe_answer(&asked("worktree.open", "worktree.open"), &red), None);
     }
 
     #[test]

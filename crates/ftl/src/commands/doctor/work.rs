@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_code::commands::Commands;
-use ftl_code::commands::look::{self, Answer, Look, Surroundings};
+use ftl_code::commands::look::{self, ProbeFolder, ProbeOutput, ProbeReport};
 use ftl_command::session;
 use ftl_core::catalogue::build::VerifyOutcome;
-use ftl_engine::doctor::{Area, Finding, Level};
-use ftl_folder::place::Place;
+use ftl_engine::doctor::{Area, DoctorFinding, Level};
 use ftl_folder::scratch::{Purpose, Scratch};
+use ftl_folder::state_folder::StateFolder;
 use ftl_gates::Yard;
-use ftl_gates::verify::{self, Policy};
-use ftl_process::{Cancel, Guard, How, Limits, Supervisor, own_orphans};
+use ftl_gates::verify::{self, RepeatPolicy};
+use ftl_process::{Cancel, Guard, How, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
-use ftl_settings::roster::{Agent, Hall, Kind, Roster};
+use ftl_settings::roster::{AgentKind, AgentSettings, Hall, Roster};
 use ftl_store::MemoryStore;
 use ftl_view::paint;
 
@@ -31,7 +31,7 @@ use crate::commands::flow::needs_git;
 const MAX_KNOCK: Duration = Duration::from_millis(500);
 
 /// Looks whether somebody could begin to work here.
-pub(super) fn examine(place: &Place, config: &Config, deep: bool) -> Vec<Finding> {
+pub(super) fn examine(place: &StateFolder, config: &Config, deep: bool) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     let has_git = repository(place, &mut found);
     agents(config, &mut found);
@@ -45,19 +45,19 @@ pub(super) fn examine(place: &Place, config: &Config, deep: bool) -> Vec<Finding
 }
 
 /// Whether everything is there that work needs.
-pub(super) fn is_ready(found: &[Finding]) -> bool {
+pub(super) fn is_ready(found: &[DoctorFinding]) -> bool {
     found.iter().all(|finding| matches!(finding.level, Level::Fine | Level::Mended))
 }
 
-fn fine(area: Area, text: impl Into<String>) -> Finding {
-    Finding { area, level: Level::Fine, text: text.into(), hint: None }
+fn fine(area: Area, text: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { area, level: Level::Fine, text: text.into(), hint: None }
 }
 
-fn look_at(area: Area, text: impl Into<String>, hint: impl Into<String>) -> Finding {
-    Finding { area, level: Level::Look, text: text.into(), hint: Some(hint.into()) }
+fn look_at(area: Area, text: impl Into<String>, hint: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { area, level: Level::Look, text: text.into(), hint: Some(hint.into()) }
 }
 
-fn repository(place: &Place, found: &mut Vec<Finding>) -> bool {
+fn repository(place: &StateFolder, found: &mut Vec<DoctorFinding>) -> bool {
     match needs_git(place) {
         Ok(()) => {
             found.push(fine(Area::Repository, "git is there, and there is a commit to work from"));
@@ -70,7 +70,7 @@ fn repository(place: &Place, found: &mut Vec<Finding>) -> bool {
     }
 }
 
-fn agents(config: &Config, found: &mut Vec<Finding>) {
+fn agents(config: &Config, found: &mut Vec<DoctorFinding>) {
     let Ok(roster) = config.roster() else { return };
     let variable = |name: &str| std::env::var(name).ok();
     let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
@@ -84,7 +84,8 @@ fn agents(config: &Config, found: &mut Vec<Finding>) {
         found.push(look_at(Area::Agents, "no role is bound to an agent", hint));
         return;
     }
-    let mut used: Vec<&Agent> = roster.roles().filter_map(|(_, bound)| roster.agent(&bound.agent)).collect();
+    let mut used: Vec<&AgentSettings> =
+        roster.roles().filter_map(|(_, bound)| roster.agent(&bound.agent)).collect();
     used.dedup_by(|one, other| one.name == other.name);
     used.sort_by(|one, other| one.name.cmp(&other.name));
     used.dedup_by(|one, other| one.name == other.name);
@@ -102,7 +103,7 @@ fn agents(config: &Config, found: &mut Vec<Finding>) {
 }
 
 /// Whether an agent can be used, as far as that can be told without asking it.
-fn reached(agent: &Agent, roster: &Roster, hall: &Hall<'_>) -> Finding {
+fn reached(agent: &AgentSettings, roster: &Roster, hall: &Hall<'_>) -> DoctorFinding {
     let name = &agent.name;
     let roles: Vec<&str> =
         roster.roles().filter(|(_, bound)| bound.agent == *name).map(|(role, _)| role).collect();
@@ -129,8 +130,8 @@ fn reached(agent: &Agent, roster: &Roster, hall: &Hall<'_>) -> Finding {
 }
 
 /// Whether a server of models on this machine listens. One that is elsewhere is not tried.
-fn answers(agent: &Agent) -> Result<(), String> {
-    let Kind::Model(service) = &agent.kind else { return Ok(()) };
+fn answers(agent: &AgentSettings) -> Result<(), String> {
+    let AgentKind::Model(service) = &agent.kind else { return Ok(()) };
     let Some(rest) = service.url.strip_prefix("http://") else { return Ok(()) };
     let host = rest.split('/').next().unwrap_or(rest);
     let host = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
@@ -142,10 +143,10 @@ fn answers(agent: &Agent) -> Result<(), String> {
 }
 
 fn tests(
-    place: &Place,
+    place: &StateFolder,
     config: &Config,
     (commands, workroom): (&Commands, Option<&Workroom>),
-    found: &mut Vec<Finding>,
+    found: &mut Vec<DoctorFinding>,
 ) -> bool {
     if commands.tests.is_empty() {
         let hint = "say how it is tested: tests = [\"…\"] under [worktree] in ftl.toml; `ftl init` writes what it finds";
@@ -155,16 +156,16 @@ fn tests(
     let env = config.environment().of_delivery();
     let mut run = |command: &str| {
         let ended = workroom.and_then(|room| room.run(place.root(), command, &env));
-        ended.and_then(|ended| Answer::of(&ended))
+        ended.and_then(|ended| ProbeOutput::of(&ended))
     };
-    let at = Surroundings { folder: place.root(), made: &[], env: &env };
+    let at = ProbeFolder { folder: place.root(), made: &[], env: &env };
     let more_told = match look::look(&commands.tests, at, &mut run) {
-        Look::Broken(why) => {
+        ProbeReport::Broken(why) => {
             found.push(look_at(Area::Tests, why, look::HINT));
             return false;
         }
-        Look::NoTests(why) => format!("; {why} yet"),
-        Look::Fine => String::new(),
+        ProbeReport::NoTests(why) => format!("; {why} yet"),
+        ProbeReport::Fine => String::new(),
     };
     let named = |one: &String| format!("`{one}` ({})", commands.origin(one));
     let mut text = format!("tested by {}", commands.tests.iter().map(named).collect::<Vec<_>>().join(", "));
@@ -184,7 +185,11 @@ fn tests(
 }
 
 /// Whether the tests pass on the commit that work would begin from.
-fn base(place: &Place, (commands, workroom): (&Commands, Option<&Workroom>), found: &mut Vec<Finding>) {
+fn base(
+    place: &StateFolder,
+    (commands, workroom): (&Commands, Option<&Workroom>),
+    found: &mut Vec<DoctorFinding>,
+) {
     let Some(room) = workroom else { return };
     match room.base(place, commands) {
         Ok(summary) => found.push(fine(Area::Base, format!("the tests pass on HEAD: {summary}"))),
@@ -221,7 +226,7 @@ impl Workroom {
         &self,
         folder: PathBuf,
         what: &str,
-        limits: Limits,
+        limits: ProcessLimits,
         env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     ) -> Yard<'_> {
         let key = format!("doctor.{what}");
@@ -234,13 +239,13 @@ impl Workroom {
         folder: &Path,
         command: &str,
         env: &[(std::ffi::OsString, std::ffi::OsString)],
-    ) -> Option<ftl_process::Ended> {
-        let limits = Limits { hard: Some(look::MAX_LOOK), ..self.config.command_limits() };
+    ) -> Option<ftl_process::ProcessExit> {
+        let limits = ProcessLimits { hard: Some(look::MAX_LOOK), ..self.config.command_limits() };
         self.yard(folder.to_owned(), "look", limits, env.to_vec()).shell(command, &Cancel::new()).ok()
     }
 
     /// What the tests say on a clean clone of HEAD.
-    fn base(&self, place: &Place, commands: &Commands) -> Result<String, String> {
+    fn base(&self, place: &StateFolder, commands: &Commands) -> Result<String, String> {
         let top = git(place.root(), &["rev-parse", "--show-toplevel"])?;
         let prefix = git(place.root(), &["rev-parse", "--show-prefix"])?;
         let clone = self.folder.path().join("clone");
@@ -259,7 +264,7 @@ impl Workroom {
         for command in &commands.tests {
             let env = self.config.environment().of_command(CommandKind::Tests);
             let yard = self.yard(folder.clone(), "base", self.config.command_limits(), env);
-            let ran = verify::run(&yard, command, "HEAD", Policy::default(), &Cancel::new())
+            let ran = verify::run(&yard, command, "HEAD", RepeatPolicy::default(), &Cancel::new())
                 .map_err(|why| format!("`{command}`: {why}"))?;
             let first = ran.summary.lines().next().unwrap_or_default().to_owned();
             match ran.outcome {
@@ -286,7 +291,7 @@ fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
 }
 
 /// Whether one can work, in the last line.
-pub(super) fn verdict(found: &[Finding]) -> String {
+pub(super) fn verdict(found: &[DoctorFinding]) -> String {
     let missing =
         found.iter().filter(|finding| finding.level == Level::Look || finding.level == Level::Broken).count();
     match missing {

@@ -1,11 +1,11 @@
 //! A plan of which nothing was built, as people and programs read it.
 
 use ftl_code::commands::Commands;
-use ftl_command::{Exit, Failure, Out};
+use ftl_command::{CommandError, ExitStatus, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::preview::Preview;
-use ftl_records::plan_file::{Plan, Task as PlanTask, Worker};
+use ftl_records::plan_file::{CampaignPlan, PlanTask, Worker};
 
 use ftl_view::paint::{self, paint, safe};
 
@@ -15,26 +15,26 @@ const MAX_LEVELS: usize = 8;
 /// Shows a plan and how it would be carried out.
 pub(super) fn show(
     run: Option<&RunId>,
-    plan: &Plan,
+    plan: &CampaignPlan,
     commands: &Commands,
     out: &Out,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let preview = Preview::of(plan)
-        .map_err(|message| Failure::new(format!("the plan has no order: {message}"), "mend the plan"))?;
+        .map_err(|message| CommandError::new(format!("the plan has no order: {message}"), "mend the plan"))?;
     if out.is_json() {
         let mut json = preview.to_json();
         json.put("run", run.map_or(Json::Null, |run| Json::from(run.to_string())));
         json.put("plan", plan.to_json());
         json.put("commands", commands.to_json().unwrap_or(Json::Null));
         out.bytes(&format!("{}\n", json.pretty()))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let mut text = format!("{}{}", commands_text(commands), preview_text(plan, &preview));
     if let Some(run) = run {
         text.push_str(&format!("{} `ftl resume {run}` carries this plan out\n", paint(paint::HINT, "hint:")));
     }
     out.text(&text)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// How the repository is tested, so that verify commands can be compared with it.
@@ -55,7 +55,7 @@ fn done_by(task: &PlanTask) -> String {
     }
 }
 
-fn preview_text(plan: &Plan, preview: &Preview<'_>) -> String {
+fn preview_text(plan: &CampaignPlan, preview: &Preview<'_>) -> String {
     let framework = plan.framework.as_deref().unwrap_or("none");
     let mut text = format!(
         "{} {}\n{} framework {}, {}, {} deep, {} calls of tools in all\n",

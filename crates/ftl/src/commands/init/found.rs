@@ -53,7 +53,7 @@ pub(super) struct Found {
 }
 
 /// All that there is, the ones that can be bound as they are first.
-pub(super) fn found() -> Vec<Found> {
+pub(super) fn detect_agents() -> Vec<Found> {
     let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut all: Vec<Found> = Adapter::names().filter_map(|name| program(name, &has)).collect();
     // Those who are asked before every call come first: nothing has to be accepted.

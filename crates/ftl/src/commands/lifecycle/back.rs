@@ -1,27 +1,27 @@
 //! `ftl redo`: back to a phase that the task has been in. What it and later phases left is kept and void.
 
-use ftl_command::{Exit, Failure};
+use ftl_command::{CommandError, ExitStatus};
 use ftl_core::run::{Event, ROOT, RefusalKind};
 use ftl_lifecycle::write::{self, Forced};
 use ftl_store::order::Order;
 use ftl_view::paint::{self, paint};
 use serde_json::json;
 
-use super::bench::{Bench, GateAnswers, disk_failure};
 use super::next::{Answer, Cannot, arrive, cannot, held_hint};
+use super::task_session::{Bench, GateAnswers, disk_failure};
 use crate::tasks::Redo;
 
 /// What the words ask for: where to, and why.
-pub(super) fn words(asked: &Redo) -> Result<(&str, &str), Failure> {
+pub(super) fn words(asked: &Redo) -> Result<(&str, &str), CommandError> {
     let reason = asked.reason.trim();
     if reason.is_empty() {
-        return Err(Failure::usage("the reason is blank", "say why with --reason"));
+        return Err(CommandError::usage("the reason is blank", "say why with --reason"));
     }
     Ok((&asked.phase, reason))
 }
 
 /// `ftl redo`.
-pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
+pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<ExitStatus, CommandError> {
     let (to, reason) = words(asked)?;
     let to = bench.phase(to)?;
     let at = match arrive(bench, &asked.task)? {
@@ -29,11 +29,12 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
         Err(exit) => return Ok(exit),
     };
     let (id, from, phases) = (at.folder.id(), &at.phase, &bench.phases);
-    let stays = |reason: String| Answer::stays(id, Some(from), reason).asked(Some(&to)).warned(&at.warnings);
+    let stays =
+        |reason: String| Answer::stays(id, Some(from), reason).with_target(Some(&to)).warned(&at.warnings);
     if let Some(from) = at.resumed.as_ref().filter(|one| one.moved() == Some(&to)).map(|one| &one.from) {
         // An earlier command had begun this very redo.
         let answer = Answer::stays(id, Some(from), reason).warned(&at.warnings);
-        return answer.moved(&to).tell(Exit::Done, bench.out);
+        return answer.moved(&to).tell(ExitStatus::Done, bench.out);
     }
     let reason = &bench.session.secrets().redact(reason);
     let (by, why) = (bench.by.clone(), reason.to_owned());
@@ -44,13 +45,13 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
     {
         let meter = phases.redo_meter().map_or("rounds", |meter| meter);
         let answer = stays(format!("the {meter} are spent"));
-        return answer.hint(held_hint(phases, &at)).tell(Exit::Blocked, bench.out);
+        return answer.hint(held_hint(phases, &at)).tell(ExitStatus::Blocked, bench.out);
     }
     if no.is_some() || phases.is_last(&to) {
         let answer = stays(format!("the task was never in {to}, or cannot do it again"));
         return answer
             .hint("a redo goes to a phase that the task has been in")
-            .tell(Exit::NotAllowed, bench.out);
+            .tell(ExitStatus::NotAllowed, bench.out);
     }
     let disk = |error: std::io::Error| disk_failure(&at.folder, &error);
     let line = Forced { kind: "redo", by: &bench.by, reason, from, to: &to, guards: Vec::new() };
@@ -61,7 +62,7 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
     let order = Order::Redo { instance: ROOT, to: to.name(), by, reason: why };
     let carried = bench.carry(&at, &order, GateAnswers::new())?;
     if let Some(refused) = carried.refused {
-        return stays(refused.message).tell(Exit::Refused, bench.out);
+        return stays(refused.message).tell(ExitStatus::Refused, bench.out);
     }
     if *from == to {
         bench.project(&at.folder, &at.run, from, &to)?;
@@ -76,11 +77,11 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
             "archived": archived,
             "warnings": at.warnings,
         }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let name = paint(paint::STRONG, id.as_str());
     let text =
         format!("task {name} {from} → {to} again: {} artifacts are kept below versions/\n", archived.len());
     bench.out.text(&text)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

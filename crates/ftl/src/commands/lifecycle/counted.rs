@@ -4,21 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::FromArgMatches as _;
-use ftl_command::{Exit, Out};
+use ftl_command::{ExitStatus, Out};
 use ftl_core::catalogue::Catalogue;
-use ftl_engine::drive::Stop;
+use ftl_engine::drive::StopSignal;
 use ftl_engine::session::{Session, Setup};
 use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
+use ftl_folder::state_folder::StateFolder;
 use ftl_language::library::{Library, built_in_sources};
-use ftl_lifecycle::Folder;
+use ftl_lifecycle::TaskFolder;
 use ftl_process::Guard;
 use ftl_records::Records;
 use ftl_settings::config::Config;
-use ftl_store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteStore, Store, StoreError};
+use ftl_store::{
+    Append, ContentDigest, Lease, NewRun, PendingCommand, RunRow, SqliteStore, Store, StoreError, StoredEntry,
+};
 
-use super::bench::{self, Bench};
 use super::next;
+use super::task_session::{self, Bench};
 use crate::cli::{self, Cli};
 use crate::tasks::TaskArg;
 
@@ -57,16 +59,16 @@ impl Store for Counting {
         self.inner.runs(prefix)
     }
 
-    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<StoredEntry>, StoreError> {
         self.loads.fetch_add(usize::from(after == 0), Ordering::SeqCst);
         self.inner.entries(run, after, most)
     }
 
-    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError> {
         self.inner.put(bytes)
     }
 
-    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+    fn get(&self, digest: &ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.get(digest)
     }
 
@@ -74,7 +76,7 @@ impl Store for Counting {
         self.inner.send(run, body)
     }
 
-    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError> {
+    fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError> {
         self.inner.pending(run)
     }
 
@@ -90,7 +92,7 @@ impl Store for Counting {
 #[test]
 fn one_next_loads_the_journal_once() {
     let root = tempfile::tempdir().unwrap();
-    let place = Place::at(root.path());
+    let place = StateFolder::at(root.path());
     place.prepare().unwrap();
     let sqlite = Arc::new(SqliteStore::open(&place.store()).unwrap());
     let store = Arc::new(Counting { inner: sqlite.clone(), loads: AtomicUsize::new(0) });
@@ -111,12 +113,12 @@ fn one_next_loads_the_journal_once() {
         cli: &cli.global,
         out: &out,
         session: Session::new(setup, "ftl next"),
-        stop: Stop::default(),
+        stop: StopSignal::default(),
         by: String::from("Ada"),
-        phases: bench::phases(&library).unwrap(),
+        phases: task_session::phases(&library).unwrap(),
     };
-    let id = bench::task_id("t").unwrap();
-    let folder = Folder::of(&place, &id);
+    let id = task_session::task_id("t").unwrap();
+    let folder = TaskFolder::of(&place, &id);
     let plan = r#"{"id":"t","title":"Note","brief":"b","file_plan":[{"path":"a","intent":"create"}]}"#;
     folder.put("planning/planning.ai.json", plan.as_bytes()).unwrap();
     bench.adopt(&folder, &bench.phases.first()).unwrap();
@@ -125,7 +127,7 @@ fn one_next_loads_the_journal_once() {
     let at = bench.arrive(&asked).unwrap_or_else(|failure| panic!("{}", failure.message));
     let (answer, exit) =
         next::step(&bench, &at, None, None).unwrap_or_else(|failure| panic!("{}", failure.message));
-    assert_eq!(exit, Exit::Done, "{answer:?}");
+    assert_eq!(exit, ExitStatus::Done, "{answer:?}");
     assert_eq!(store.loads.load(Ordering::SeqCst), 1);
     // One that refuses loads it once, too.
     drop(at);
@@ -133,5 +135,5 @@ fn one_next_loads_the_journal_once() {
     let at = bench.arrive(&asked).unwrap_or_else(|failure| panic!("{}", failure.message));
     let (_, exit) =
         next::step(&bench, &at, None, None).unwrap_or_else(|failure| panic!("{}", failure.message));
-    assert_eq!((exit, store.loads.load(Ordering::SeqCst)), (Exit::Refused, 1));
+    assert_eq!((exit, store.loads.load(Ordering::SeqCst)), (ExitStatus::Refused, 1));
 }

@@ -15,31 +15,31 @@
 //! | `repl` | `ftl repl` |
 
 mod back;
-mod bench;
 #[cfg(test)]
 mod counted;
 mod next;
 mod repl;
 mod show;
+mod task_session;
 mod view;
 mod words;
 
 use ftl_command::input::check_words;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
-use ftl_lifecycle::desk;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 use ftl_lifecycle::folder::{self, STATE};
-use ftl_lifecycle::state::State;
-use ftl_lifecycle::{Folder, TaskId, write};
-use ftl_store::Digest;
+use ftl_lifecycle::registry;
+use ftl_lifecycle::state::StateFile;
+use ftl_lifecycle::{TaskFolder, TaskId, write};
+use ftl_store::ContentDigest;
 use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
-use bench::Bench;
+use task_session::Bench;
 
 use crate::tasks::{Lifecycle, New, Reviewed, TaskArg};
 
 /// Does what one of these commands says.
-pub(crate) fn run(cli: &GlobalArgs, asked: &Lifecycle, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Lifecycle, out: &Out) -> Result<ExitStatus, CommandError> {
     match asked {
         Lifecycle::Show(task) => return show::run(cli, task, out),
         Lifecycle::Next(next) if next.eval => return next::eval(cli, next, out),
@@ -54,7 +54,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Lifecycle, out: &Out) -> Result<Exit
 }
 
 /// What is wrong with the words alone is told before anything is opened.
-fn usage(asked: &Lifecycle) -> Result<(), Failure> {
+fn usage(asked: &Lifecycle) -> Result<(), CommandError> {
     match asked {
         Lifecycle::New(new) => brief(&new.brief).map(|_| ()),
         Lifecycle::Next(next) => next::words(next).map(|_| ()),
@@ -67,7 +67,7 @@ fn usage(asked: &Lifecycle) -> Result<(), Failure> {
 }
 
 /// Does what a command says that changes something.
-fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
+fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<ExitStatus, CommandError> {
     usage(asked)?;
     match asked {
         Lifecycle::New(new) => begin(bench, new),
@@ -94,40 +94,40 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
 }
 
 /// What a task is, in words.
-fn brief(text: &str) -> Result<&str, Failure> {
+fn brief(text: &str) -> Result<&str, CommandError> {
     check_words(text, "brief", "say what the task is: ftl new \"add a --quiet flag\"")
 }
 
 /// `ftl new`.
-fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
+fn begin(bench: &Bench<'_>, new: &New) -> Result<ExitStatus, CommandError> {
     let text = &bench.session.secrets().redact(brief(&new.brief)?);
-    let run = bench::run_id()?;
+    let run = task_session::run_id()?;
     let id = match &new.task {
-        Some(name) => bench::task_id(name)?,
-        None => bench::task_id(run.as_str())?,
+        Some(name) => task_session::task_id(name)?,
+        None => task_session::task_id(run.as_str())?,
     };
     let place = bench.session.place();
     let _turn = bench.turn(&id)?;
-    let folder = Folder::of(place, &id);
-    let disk = |error: std::io::Error| bench::disk_failure(&folder, &error);
+    let folder = TaskFolder::of(place, &id);
+    let disk = |error: std::io::Error| task_session::disk_failure(&folder, &error);
     ftl_folder::make(&folder::tasks(place)).map_err(disk)?;
     if let Err(error) = ftl_folder::make_new(folder.path()) {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             let hint = format!("choose another name, or go on with `ftl show --task {id}`");
-            return Err(Failure::new(format!("there is a task `{id}` already"), hint));
+            return Err(CommandError::new(format!("there is a task `{id}` already"), hint));
         }
         return Err(disk(error));
     }
     write::brief(&folder, text).map_err(disk)?;
-    let bytes = State::new(id.as_str(), &bench.phases).bytes();
+    let bytes = StateFile::new(id.as_str(), &bench.phases).bytes();
     folder.put(STATE, &bytes).map_err(disk)?;
-    let known = desk::Known { run: run.clone(), state: Some(Digest::of(&bytes).to_string()) };
+    let known = registry::TaskInfo { run: run.clone(), state: Some(ContentDigest::of(&bytes).to_string()) };
     bench.know(&id, &known)?;
     bench.open_run(&run, text, None)?;
     bench.make_current(&id)?;
     let first = bench.phases.first();
     if bench.out.is_json() {
-        let path = folder.shown("").trim_end_matches('/').to_owned();
+        let path = folder.display_path("").trim_end_matches('/').to_owned();
         bench.out.json(
             &json!({ "task": id.as_str(), "id": id.as_str(), "phase": first.word(), "path": path, "run": run }),
         )?;
@@ -145,22 +145,22 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
         );
         bench.out.text(&text)?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// `ftl adopt`.
-fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<Exit, Failure> {
+fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<ExitStatus, CommandError> {
     let id = bench.task(asked)?;
     let _turn = bench.turn(&id)?;
-    let folder = Folder::of(bench.session.place(), &id);
+    let folder = TaskFolder::of(bench.session.place(), &id);
     let before = bench.standing(&folder)?;
     let (run, phase, adopted) = match before {
-        desk::Standing::Agrees { run, phase, lags } => {
+        registry::TaskStanding::Agrees { run, phase, lags } => {
             bench.catch_up(&folder, &run, &phase, lags.as_ref())?;
             (run, phase, false)
         }
-        desk::Standing::Unknown { phase } => (bench.adopt(&folder, &phase)?, phase, true),
-        desk::Standing::Disagrees { run, file, .. } => {
+        registry::TaskStanding::Unknown { phase } => (bench.adopt(&folder, &phase)?, phase, true),
+        registry::TaskStanding::Disagrees { run, file, .. } => {
             bench.end(&run)?;
             (bench.adopt(&folder, &file)?, file, true)
         }
@@ -173,18 +173,21 @@ fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<Exit, Failure> {
         let word = if adopted { "adopted" } else { "known already" };
         bench.out.text(&format!("task {} {word}, in {phase}\n", paint(paint::STRONG, id.as_str())))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// The task that is meant, for commands that only look.
-fn named(cli: &GlobalArgs, asked: &TaskArg) -> Result<(TaskId, Option<ftl_store::SqliteStore>), Failure> {
+fn resolve_task(
+    cli: &GlobalArgs,
+    asked: &TaskArg,
+) -> Result<(TaskId, Option<ftl_store::SqliteStore>), CommandError> {
     let place = session::place(cli)?;
     let store = ftl_store::SqliteStore::open_existing(&place.store())
         .map_err(|error| session::store_failure(&error))?;
     let current = match &store {
-        Some(store) => desk::current(store).map_err(|error| session::store_failure(&error))?,
+        Some(store) => registry::current(store).map_err(|error| session::store_failure(&error))?,
         None => None,
     };
-    let id = bench::choose(&place, asked.task.as_deref(), current)?;
+    let id = task_session::choose(&place, asked.task.as_deref(), current)?;
     Ok((id, store))
 }

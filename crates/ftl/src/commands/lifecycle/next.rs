@@ -1,10 +1,10 @@
 //! `ftl next`: looks at the artifacts of the phase, and makes at most one transition or says what is missing.
 
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::catalogue::lifecycle::Recorded;
 use ftl_core::run::{Answers, Event, Fact, Failure as StepFailure, FailureKind, ROOT, Refusal, RefusalKind};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_lifecycle::edges::{Edge, Outlook, outlook};
+use ftl_lifecycle::edges::{EdgeView, Outlook, outlook};
 use ftl_lifecycle::folder::PATCH;
 use ftl_lifecycle::phases::{NEXT, Phases};
 use ftl_lifecycle::write::{self, Forced};
@@ -13,7 +13,7 @@ use ftl_store::order::{Order, RefusedKind};
 use ftl_view::paint::{self, paint, safe};
 use serde::Serialize;
 
-use super::bench::{self, Arrived, Bench, Carried};
+use super::task_session::{self, Arrived, Bench, Carried};
 use super::view::View;
 use super::words;
 use crate::tasks::Next;
@@ -47,7 +47,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn of(edge: &Edge) -> Guard {
+    pub(super) fn of(edge: &EdgeView) -> Guard {
         Guard { edge: edge.name(), holds: edge.holds, missing: edge.missing.clone() }
     }
 }
@@ -66,13 +66,13 @@ impl Answer {
         }
     }
 
-    pub(super) fn seen(mut self, outlook: &Outlook) -> Answer {
+    pub(super) fn with_outlook(mut self, outlook: &Outlook) -> Answer {
         self.guards = outlook.edges.iter().map(Guard::of).collect();
         self.warnings.extend(outlook.warnings.iter().cloned());
         self
     }
 
-    pub(super) fn asked(mut self, to: Option<&Phase>) -> Answer {
+    pub(super) fn with_target(mut self, to: Option<&Phase>) -> Answer {
         self.to = to.map(Phase::to_string);
         self
     }
@@ -93,11 +93,13 @@ impl Answer {
     }
 
     /// Prints it. What did not move for a reason is told on standard error as well.
-    pub(super) fn tell(self, exit: Exit, out: &Out) -> Result<Exit, Failure> {
-        let failure =
-            Failure { exit, ..Failure::new(format!("task {}: {}", self.task, self.reason), &self.hint) };
+    pub(super) fn tell(self, exit: ExitStatus, out: &Out) -> Result<ExitStatus, CommandError> {
+        let failure = CommandError {
+            exit,
+            ..CommandError::new(format!("task {}: {}", self.task, self.reason), &self.hint)
+        };
         if out.is_json() {
-            if exit != Exit::Done {
+            if exit != ExitStatus::Done {
                 out.error(&failure);
             }
             out.json(&self)?;
@@ -106,7 +108,7 @@ impl Answer {
         for warning in &self.warnings {
             out.beside(&format!("{} {}\n", paint(paint::WARNING, "warning:"), paint::lines(warning)));
         }
-        if exit != Exit::Done {
+        if exit != ExitStatus::Done {
             out.error(&failure);
             return Ok(exit);
         }
@@ -123,35 +125,45 @@ impl Answer {
 }
 
 /// What the words ask for: where to, and the reason of an override.
-pub(super) fn words(asked: &Next) -> Result<(Option<&str>, Option<&str>), Failure> {
+pub(super) fn words(asked: &Next) -> Result<(Option<&str>, Option<&str>), CommandError> {
     let over = asked.over.as_deref().map(str::trim);
     if over == Some("") {
-        return Err(Failure::usage("the reason of the override is blank", "say why: --override \"reason\""));
+        return Err(CommandError::usage(
+            "the reason of the override is blank",
+            "say why: --override \"reason\"",
+        ));
     }
     Ok((asked.to.as_deref(), over))
 }
 
 /// A malformed artifact or state, as an answer.
-fn malformed(id: &TaskId, phase: Option<&Phase>, malformed: &Malformed, out: &Out) -> Result<Exit, Failure> {
-    let failure = bench::malformed_failure(malformed);
-    Answer::stays(id, phase, failure.message).hint(failure.hint).tell(Exit::Malformed, out)
+fn malformed(
+    id: &TaskId,
+    phase: Option<&Phase>,
+    malformed: &Malformed,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
+    let failure = task_session::malformed_failure(malformed);
+    Answer::stays(id, phase, failure.message).hint(failure.hint).tell(ExitStatus::Malformed, out)
 }
 
 /// `ftl next --eval`: every edge with what it needs; nothing is written, and nothing is adopted.
-pub(super) fn eval(cli: &GlobalArgs, asked: &Next, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn eval(cli: &GlobalArgs, asked: &Next, out: &Out) -> Result<ExitStatus, CommandError> {
     let (to, _) = words(asked)?;
     let view = View::new(cli, &asked.task)?;
-    let to = to.map(|word| bench::find_phase(&view.phases, word)).transpose()?;
+    let to = to.map(|word| task_session::find_phase(&view.phases, word)).transpose()?;
     let id = view.folder.id();
     let seen = match view.stands() {
         Ok(seen) => seen,
-        Err(failure) if failure.exit == Exit::Malformed => {
-            return Answer::stays(id, None, failure.message).hint(failure.hint).tell(Exit::Malformed, out);
+        Err(failure) if failure.exit == ExitStatus::Malformed => {
+            return Answer::stays(id, None, failure.message)
+                .hint(failure.hint)
+                .tell(ExitStatus::Malformed, out);
         }
         Err(failure) => return Err(failure),
     };
     if let Some(journal) = &seen.journal {
-        let failure = bench::disagreement(id, &seen.phase, journal);
+        let failure = task_session::disagreement(id, &seen.phase, journal);
         let answer = Answer::stays(id, Some(&seen.phase), failure.message);
         return answer.hint(failure.hint).tell(failure.exit, out);
     }
@@ -164,21 +176,22 @@ pub(super) fn eval(cli: &GlobalArgs, asked: &Next, out: &Out) -> Result<Exit, Fa
         Some(open) => format!("{open} is open: {}", outlook.summary),
         None => outlook.summary.clone(),
     };
-    let answer = Answer::stays(id, Some(&seen.phase), reason).asked(to.as_ref().or(open)).seen(&outlook);
+    let answer =
+        Answer::stays(id, Some(&seen.phase), reason).with_target(to.as_ref().or(open)).with_outlook(&outlook);
     if !out.is_json() {
         out.text(&super::show::guards(&outlook))?;
     }
-    answer.tell(Exit::Done, out)
+    answer.tell(ExitStatus::Done, out)
 }
 
 /// Comes to a task; a state that is malformed, or that somebody changed, is an answer of its own.
 pub(super) fn arrive(
     bench: &Bench<'_>,
     asked: &crate::tasks::TaskArg,
-) -> Result<Result<Arrived, Exit>, Failure> {
+) -> Result<Result<Arrived, ExitStatus>, CommandError> {
     match bench.arrive(asked) {
         Ok(at) => Ok(Ok(at)),
-        Err(failure) if matches!(failure.exit, Exit::Malformed | Exit::Refused) => {
+        Err(failure) if matches!(failure.exit, ExitStatus::Malformed | ExitStatus::Refused) => {
             let id = bench.task(asked)?;
             Answer::stays(&id, None, failure.message)
                 .hint(failure.hint)
@@ -190,7 +203,7 @@ pub(super) fn arrive(
 }
 
 /// `ftl next`.
-pub(super) fn run(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
+pub(super) fn run(bench: &Bench<'_>, asked: &Next) -> Result<ExitStatus, CommandError> {
     let (to, over) = words(asked)?;
     let to = to.map(|word| bench.phase(word)).transpose()?;
     let at = match arrive(bench, &asked.task)? {
@@ -208,24 +221,24 @@ pub(super) fn step(
     at: &Arrived,
     to: Option<&Phase>,
     over: Option<&str>,
-) -> Result<(Answer, Exit), Failure> {
+) -> Result<(Answer, ExitStatus), CommandError> {
     let (id, phase, phases) = (at.folder.id(), &at.phase, &bench.phases);
     if let Some((from, moved)) = at.resumed.as_ref().and_then(|one| Some((&one.from, one.moved()?))) {
         // An earlier command had begun this move; it is the one transition that is made.
         let answer = Answer::stays(id, Some(from), "what was interrupted was brought to its end");
-        return Ok((answer.moved(moved), Exit::Done));
+        return Ok((answer.moved(moved), ExitStatus::Done));
     }
-    let stays = |reason: String| Answer::stays(id, Some(phase), reason).asked(to).warned(&at.warnings);
+    let stays = |reason: String| Answer::stays(id, Some(phase), reason).with_target(to).warned(&at.warnings);
     if let Some(to) = to.filter(|to| !phases.leads(phase, to)) {
         let answer = stays(format!("there is no edge {phase} → {to}"));
-        return Ok((answer.hint(ways(phases, phase)), Exit::NotAllowed));
+        return Ok((answer.hint(ways(phases, phase)), ExitStatus::NotAllowed));
     }
     if phases.is_last(phase) {
         if over.is_some() {
             let answer = stays(format!("{phase} moves only by a redo"));
-            return Ok((answer.hint(ways(phases, phase)), Exit::NotAllowed));
+            return Ok((answer.hint(ways(phases, phase)), ExitStatus::NotAllowed));
         }
-        return Ok((stays(format!("the task is {phase}")), Exit::Done));
+        return Ok((stays(format!("the task is {phase}")), ExitStatus::Done));
     }
     if let Some(reason) = over {
         return force(bench, at, to, reason);
@@ -234,13 +247,13 @@ pub(super) fn step(
     let outlook = match outlook(&at.machine.run, phases, &looks) {
         Ok(outlook) => outlook,
         Err(error) => {
-            let failure = bench::malformed_failure(&error);
-            return Ok((stays(failure.message).hint(failure.hint), Exit::Malformed));
+            let failure = task_session::malformed_failure(&error);
+            return Ok((stays(failure.message).hint(failure.hint), ExitStatus::Malformed));
         }
     };
-    let stays = |reason: String| stays(reason).seen(&outlook);
-    if let Some(held) = at.held() {
-        return Ok((stays(format!("held: {held}")).hint(held_hint(phases, at)), Exit::Blocked));
+    let stays = |reason: String| stays(reason).with_outlook(&outlook);
+    if let Some(held) = at.hold_reason() {
+        return Ok((stays(format!("held: {held}")).hint(held_hint(phases, at)), ExitStatus::Blocked));
     }
     let open = match to {
         Some(to) => outlook.edge(to).filter(|edge| edge.holds).map(|edge| &edge.to),
@@ -251,7 +264,7 @@ pub(super) fn step(
         let edge = to.or(forward.as_ref()).and_then(|to| outlook.edge(to));
         let missing = edge.map(|edge| edge.missing.join("; ")).filter(|text| !text.is_empty());
         let answer = stays(missing.unwrap_or_else(|| outlook.summary.clone()));
-        return Ok((answer.hint(work_hint(phases, phase)), Exit::Refused));
+        return Ok((answer.hint(work_hint(phases, phase)), ExitStatus::Refused));
     }
     let mut options = Fields::new();
     if let Some(to) = open.or(to) {
@@ -271,28 +284,28 @@ fn came_to(
     why: &str,
     carried: Carried,
     stays: impl Fn(String) -> Answer,
-) -> (Answer, Exit) {
+) -> (Answer, ExitStatus) {
     if carried.phase != at.phase {
-        return (stays(why.to_owned()).moved(&carried.phase), Exit::Done);
+        return (stays(why.to_owned()).moved(&carried.phase), ExitStatus::Done);
     }
     if carried.interrupted {
-        return (stays(String::from("interrupted")).hint("say it again to go on"), Exit::Interrupted);
+        return (stays(String::from("interrupted")).hint("say it again to go on"), ExitStatus::Interrupted);
     }
     if let Some(held) = carried.held {
-        return (stays(format!("held: {held}")).hint(held_hint(&bench.phases, at)), Exit::Blocked);
+        return (stays(format!("held: {held}")).hint(held_hint(&bench.phases, at)), ExitStatus::Blocked);
     }
     if let Some(refused) = carried.refused {
         let exit = match refused.kind {
-            RefusedKind::NotHere | RefusedKind::Settled => Exit::NotAllowed,
-            RefusedKind::Malformed => Exit::Error,
-            RefusedKind::Guard | RefusedKind::Late => Exit::Refused,
+            RefusedKind::NotHere | RefusedKind::Settled => ExitStatus::NotAllowed,
+            RefusedKind::Malformed => ExitStatus::Error,
+            RefusedKind::Guard | RefusedKind::Late => ExitStatus::Refused,
         };
         let hint = refused.hint.unwrap_or_else(|| ways(&bench.phases, &at.phase));
         return (stays(refused.message).hint(hint), exit);
     }
     let elsewhere =
         || wanted.map_or_else(|| String::from("it did not move"), |to| format!("it did not come to {to}"));
-    (stays(carried.denied.unwrap_or_else(elsewhere)), Exit::Refused)
+    (stays(carried.denied.unwrap_or_else(elsewhere)), ExitStatus::Refused)
 }
 
 /// Takes a declared edge although its guard does not hold. The interpreter rehearses it first: what an override cannot
@@ -302,18 +315,18 @@ fn force(
     at: &Arrived,
     to: Option<&Phase>,
     reason: &str,
-) -> Result<(Answer, Exit), Failure> {
+) -> Result<(Answer, ExitStatus), CommandError> {
     let (id, phase, phases) = (at.folder.id(), &at.phase, &bench.phases);
     let Some(to) = to.cloned().or_else(|| phases.forward(phase)) else {
         let answer = Answer::stays(id, Some(phase), format!("no edge leads forward from {phase}"));
-        return Ok((answer.warned(&at.warnings).hint(ways(phases, phase)), Exit::NotAllowed));
+        return Ok((answer.warned(&at.warnings).hint(ways(phases, phase)), ExitStatus::NotAllowed));
     };
     let looks = at.looks(phases);
     let looked = outlook(&at.machine.run, phases, &looks);
     let stays = |reason: String| {
-        let answer = Answer::stays(id, Some(phase), reason).asked(Some(&to)).warned(&at.warnings);
+        let answer = Answer::stays(id, Some(phase), reason).with_target(Some(&to)).warned(&at.warnings);
         match &looked {
-            Ok(outlook) => answer.seen(outlook),
+            Ok(outlook) => answer.with_outlook(outlook),
             Err(_) => answer,
         }
     };
@@ -322,7 +335,7 @@ fn force(
     let mut answers = looks.answers();
     let event = Event::Waive { instance: ROOT, to: to.name(), by: by.clone(), reason: why.clone() };
     if let Some(no) = cannot(at, event, answers.clone()) {
-        let (reason, hint, exit) = no.told(phases, at);
+        let (reason, hint, exit) = no.explain(phases, at);
         return Ok((stays(reason).hint(hint), exit));
     }
     let guards = match &looked {
@@ -330,7 +343,7 @@ fn force(
         Err(error) => vec![format!("malformed: {error}")],
     };
     let line = Forced { kind: "override", by: &bench.by, reason, from: phase, to: &to, guards };
-    write::forced(&at.folder, &line).map_err(|error| bench::disk_failure(&at.folder, &error))?;
+    write::forced(&at.folder, &line).map_err(|error| task_session::disk_failure(&at.folder, &error))?;
     // The decision of this very person is recorded on the way, and looked at after that.
     answers.remove(DECIDED);
     let order = Order::Override { instance: ROOT, to: to.name(), by, reason: why };
@@ -338,7 +351,7 @@ fn force(
     let refused = carried.refused.is_some() || carried.denied.is_some() || carried.interrupted;
     if *phase == to && !refused && carried.held.is_none() {
         bench.project(&at.folder, &at.run, phase, &to)?;
-        return Ok((stays(format!("overridden: {reason}")).moved(&to), Exit::Done));
+        return Ok((stays(format!("overridden: {reason}")).moved(&to), ExitStatus::Done));
     }
     Ok(came_to(bench, at, Some(&to), &format!("overridden: {reason}"), carried, stays))
 }
@@ -352,33 +365,33 @@ pub(super) enum Cannot {
 }
 
 impl Cannot {
-    fn told(self, phases: &Phases, at: &Arrived) -> (String, String, Exit) {
+    fn explain(self, phases: &Phases, at: &Arrived) -> (String, String, ExitStatus) {
         let over = "an override takes an edge; it does not make what the edge needs";
         match self {
             Cannot::Refused(refusal) => {
                 let exit = match refusal.kind {
-                    RefusalKind::NotHere | RefusalKind::Settled(_) => Exit::NotAllowed,
-                    RefusalKind::Malformed => Exit::Error,
-                    RefusalKind::Guard | RefusalKind::Late => Exit::Refused,
+                    RefusalKind::NotHere | RefusalKind::Settled(_) => ExitStatus::NotAllowed,
+                    RefusalKind::Malformed => ExitStatus::Error,
+                    RefusalKind::Guard | RefusalKind::Late => ExitStatus::Refused,
                 };
                 let hint = refusal.hint.unwrap_or_else(|| ways(phases, &at.phase));
                 (refusal.message, hint, exit)
             }
             Cannot::Failed(failure) if failure.kind == FailureKind::Exhausted => {
                 let meter = phases.redo_meter().map_or("rounds", |meter| meter);
-                (format!("held: the {meter} are spent"), held_hint(phases, at), Exit::Blocked)
+                (format!("held: the {meter} are spent"), held_hint(phases, at), ExitStatus::Blocked)
             }
             Cannot::Failed(_) if !at.folder.has(PATCH) && phases.is_decided(&at.phase) => {
                 let reason = format!("{PATCH} is missing: there is nothing to apply");
-                (reason, over.to_owned(), Exit::Refused)
+                (reason, over.to_owned(), ExitStatus::Refused)
             }
-            Cannot::Failed(failure) => (failure.message, over.to_owned(), Exit::Refused),
+            Cannot::Failed(failure) => (failure.message, over.to_owned(), ExitStatus::Refused),
         }
     }
 }
 
 /// What keeps the interpreter from doing what a person asks for, by a rehearsal on a copy of the run.
-pub(super) fn cannot(at: &Arrived, event: Event, actions: bench::GateAnswers) -> Option<Cannot> {
+pub(super) fn cannot(at: &Arrived, event: Event, actions: task_session::GateAnswers) -> Option<Cannot> {
     let mut answers = Answers { word: None, actions };
     if let Ok(recorded) = Value::of(&Recorded { path: String::new(), patch: None }) {
         answers.actions.insert(Name::from(RECORDS), Ok(recorded));
@@ -394,7 +407,7 @@ pub(super) fn cannot(at: &Arrived, event: Event, actions: bench::GateAnswers) ->
 }
 
 /// `ftl next --auto`: each phase is run once and then looked at, until a person is needed.
-pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
+pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<ExitStatus, CommandError> {
     let phases = &bench.phases;
     let mut first = None;
     loop {
@@ -405,9 +418,9 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
         let from = first.get_or_insert_with(|| at.phase.clone()).clone();
         let (mut answer, mut exit) = step(bench, &at, None, None)?;
         let can_work =
-            exit == Exit::Refused && phases.work(&at.phase).is_some() && !phases.is_decided(&at.phase);
+            exit == ExitStatus::Refused && phases.work(&at.phase).is_some() && !phases.is_decided(&at.phase);
         if can_work {
-            if let Some(denied) = words::said(bench, &at)? {
+            if let Some(denied) = words::say_phase_word(bench, &at)? {
                 answer.reason = denied;
             } else {
                 drop(at);
@@ -421,21 +434,21 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
         let ended = answer.to.as_deref().filter(|_| answer.moved).or(answer.from.as_deref());
         let ended = ended.and_then(|word| phases.find(word));
         let is_last = ended.as_ref().is_some_and(|phase| phases.is_last(phase));
-        if exit == Exit::Done && answer.moved && !is_last && bench.stop.said() == 0 {
+        if exit == ExitStatus::Done && answer.moved && !is_last && bench.stop.times_said() == 0 {
             if !bench.out.is_json() {
                 answer.tell(exit, bench.out)?;
             }
             continue;
         }
         let needs_person =
-            exit == Exit::Refused && ended.as_ref().is_some_and(|phase| phases.is_decided(phase));
+            exit == ExitStatus::Refused && ended.as_ref().is_some_and(|phase| phases.is_decided(phase));
         answer.moved = answer.moved || ended.as_ref().is_some_and(|phase| *phase != from);
         if answer.moved {
             (answer.from, answer.to) = (Some(from.to_string()), ended.map(|phase| phase.to_string()));
         }
         if needs_person {
             answer.reason = format!("a person decides: {}", answer.reason);
-            exit = Exit::Done;
+            exit = ExitStatus::Done;
         }
         return answer.tell(exit, bench.out);
     }

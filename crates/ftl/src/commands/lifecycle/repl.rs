@@ -6,11 +6,11 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::FromArgMatches as _;
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_lifecycle::folder::TRANSCRIPT;
 use ftl_lifecycle::phases::{Phases, command};
-use ftl_lifecycle::{Folder, desk, write};
+use ftl_lifecycle::{TaskFolder, registry, write};
 use ftl_view::paint::{self, paint};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -20,10 +20,10 @@ use rustyline::history::{DefaultHistory, History as _};
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 
-use super::bench::Bench;
+use super::task_session::Bench;
 use super::view::View;
 use super::{on, show};
-use crate::cli::{self, Cli, Command};
+use crate::cli::{self, Cli, Subcommands};
 use crate::tasks::{Lifecycle, TaskArg};
 
 /// How many lines are remembered.
@@ -63,7 +63,7 @@ enum Line {
 }
 
 /// `ftl repl`.
-pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<ExitStatus, CommandError> {
     out.respell_with(behind_slash);
     let bench = Bench::open(cli, out)?;
     if asked.task.is_some() {
@@ -89,19 +89,19 @@ fn behind_slash(text: &str) -> String {
 }
 
 /// Lines of a script, to their end.
-fn scripted(bench: &Bench<'_>) -> Result<Exit, Failure> {
-    let mut worst = Exit::Done;
+fn scripted(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
+    let mut worst = ExitStatus::Done;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| {
-            Failure::new(format!("standard input cannot be read: {error}"), "it must be UTF-8 text")
+            CommandError::new(format!("standard input cannot be read: {error}"), "it must be UTF-8 text")
         })?;
         match obey(bench, &line)? {
-            Some(Exit::Done) => {}
+            Some(ExitStatus::Done) => {}
             Some(exit) => worst = exit,
             None => break,
         }
-        if bench.stop.said() > 0 {
-            return Ok(Exit::Interrupted);
+        if bench.stop.times_said() > 0 {
+            return Ok(ExitStatus::Interrupted);
         }
     }
     Ok(worst)
@@ -113,9 +113,9 @@ fn config() -> Result<Config, ReadlineError> {
 }
 
 /// Lines that a person types.
-fn typed(bench: &Bench<'_>) -> Result<Exit, Failure> {
+fn typed(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
     let cannot = |error: ReadlineError| {
-        Failure::new(format!("the terminal cannot be read: {error}"), "run it in another one")
+        CommandError::new(format!("the terminal cannot be read: {error}"), "run it in another one")
     };
     let config = config().map_err(cannot)?;
     let mut editor: Editor<Words, DefaultHistory> = Editor::with_config(config).map_err(cannot)?;
@@ -132,18 +132,18 @@ fn typed(bench: &Bench<'_>) -> Result<Exit, Failure> {
                 // A history that cannot be kept is missed by nobody who works.
                 let _ = editor.history_mut().save(&file);
                 if ended.is_none() {
-                    return Ok(Exit::Done);
+                    return Ok(ExitStatus::Done);
                 }
             }
             Err(ReadlineError::Interrupted) => bench.out.text("/quit or Ctrl-D ends it\n")?,
-            Err(ReadlineError::Eof) => return Ok(Exit::Done),
+            Err(ReadlineError::Eof) => return Ok(ExitStatus::Done),
             Err(error) => return Err(cannot(error)),
         }
     }
 }
 
 /// What a person sees first.
-fn greet(bench: &Bench<'_>) -> Result<(), Failure> {
+fn greet(bench: &Bench<'_>) -> Result<(), CommandError> {
     bench.out.text("/help lists the commands; other lines are notes\n")?;
     match bench.task(&TaskArg::default()) {
         Ok(_) => show::run(bench.cli, &TaskArg::default(), bench.out).map(|_| ()),
@@ -154,48 +154,48 @@ fn greet(bench: &Bench<'_>) -> Result<(), Failure> {
 /// The task and where it stands.
 fn prompt(bench: &Bench<'_>) -> String {
     let Ok(id) = bench.task(&TaskArg::default()) else { return String::from("ftl> ") };
-    let folder = Folder::of(bench.session.place(), &id);
+    let folder = TaskFolder::of(bench.session.place(), &id);
     match bench.standing(&folder) {
-        Ok(desk::Standing::Unknown { phase } | desk::Standing::Agrees { phase, .. }) => {
+        Ok(registry::TaskStanding::Unknown { phase } | registry::TaskStanding::Agrees { phase, .. }) => {
             format!("{id} {phase}> ")
         }
-        Ok(desk::Standing::Disagrees { .. }) => format!("{id} changed> "),
+        Ok(registry::TaskStanding::Disagrees { .. }) => format!("{id} changed> "),
         Err(_) => format!("{id}> "),
     }
 }
 
 /// Does what a line says; `None` at the end.
-fn obey(bench: &Bench<'_>, line: &str) -> Result<Option<Exit>, Failure> {
+fn obey(bench: &Bench<'_>, line: &str) -> Result<Option<ExitStatus>, CommandError> {
     let exit = match read(line) {
-        Line::Nothing => Exit::Done,
+        Line::Nothing => ExitStatus::Done,
         Line::Quit => return Ok(None),
         Line::Help => {
             help(bench.out)?;
-            Exit::Done
+            ExitStatus::Done
         }
-        Line::Task(name) => told(bench, switch(bench, &name)),
-        Line::Note(text) => told(bench, note(bench, &text)),
+        Line::Task(name) => print_outcome(bench, switch(bench, &name)),
+        Line::Note(text) => print_outcome(bench, note(bench, &text)),
         Line::Do(asked) => {
-            let exit = told(bench, on(bench, &asked));
-            if !bench.out.is_json() && exit == Exit::Done {
+            let exit = print_outcome(bench, on(bench, &asked));
+            if !bench.out.is_json() && exit == ExitStatus::Done {
                 what_next(bench)?;
             }
             exit
         }
         Line::Wrong(message) => {
-            bench.out.error(&Failure::usage(message, "/help lists the commands"));
-            Exit::Usage
+            bench.out.error(&CommandError::usage(message, "/help lists the commands"));
+            ExitStatus::Usage
         }
     };
     Ok(Some(exit))
 }
 
-fn told(bench: &Bench<'_>, done: Result<Exit, Failure>) -> Exit {
+fn print_outcome(bench: &Bench<'_>, done: Result<ExitStatus, CommandError>) -> ExitStatus {
     done.unwrap_or_else(|failure| bench.out.failed(&failure))
 }
 
 /// What is missing and what to do, after a command that went well.
-fn what_next(bench: &Bench<'_>) -> Result<(), Failure> {
+fn what_next(bench: &Bench<'_>) -> Result<(), CommandError> {
     let Ok(view) = View::new(bench.cli, &TaskArg::default()) else { return Ok(()) };
     let Ok(seen) = view.stands() else { return Ok(()) };
     let Ok(outlook) = view.outlook(&seen) else { return Ok(()) };
@@ -210,7 +210,7 @@ fn what_next(bench: &Bench<'_>) -> Result<(), Failure> {
     bench.out.text(&format!("{hint} {}\n", paint::lines(&way)))
 }
 
-fn help(out: &Out) -> Result<(), Failure> {
+fn help(out: &Out) -> Result<(), CommandError> {
     let rows: String = COMMANDS.iter().map(|(name, about)| format!("  {name:<13} {about}\n")).collect();
     if out.is_json() {
         let names = Json::object(COMMANDS.iter().map(|(name, about)| (*name, Json::from(*about))));
@@ -219,25 +219,25 @@ fn help(out: &Out) -> Result<(), Failure> {
     out.text(&rows)
 }
 
-fn switch(bench: &Bench<'_>, name: &str) -> Result<Exit, Failure> {
+fn switch(bench: &Bench<'_>, name: &str) -> Result<ExitStatus, CommandError> {
     let id = bench.task(&TaskArg { task: Some(name.to_owned()) })?;
     bench.make_current(&id)?;
     show::run(bench.cli, &TaskArg::default(), bench.out)
 }
 
 /// Writes what is no command into the task's transcript.
-fn note(bench: &Bench<'_>, text: &str) -> Result<Exit, Failure> {
+fn note(bench: &Bench<'_>, text: &str) -> Result<ExitStatus, CommandError> {
     let id = bench.task(&TaskArg::default())?;
     let _turn = bench.turn(&id)?;
-    let folder = Folder::of(bench.session.place(), &id);
+    let folder = TaskFolder::of(bench.session.place(), &id);
     let line = Json::object([
         ("ts", Json::from(write::now())),
         ("kind", Json::from("note")),
         ("by", Json::from(bench.by.as_str())),
         ("text", Json::from(bench.session.secrets().redact(text))),
     ]);
-    folder.add_line(TRANSCRIPT, &line).map_err(|error| super::bench::disk_failure(&folder, &error))?;
-    Ok(Exit::Done)
+    folder.add_line(TRANSCRIPT, &line).map_err(|error| super::task_session::disk_failure(&folder, &error))?;
+    Ok(ExitStatus::Done)
 }
 
 /// Parses a line: a command behind a slash, anything else is a note.
@@ -277,7 +277,7 @@ fn read(line: &str) -> Line {
     let parsed =
         cli::command().try_get_matches_from(given).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed.map(|cli| cli.command) {
-        Ok(Command::Lifecycle(asked)) => Line::Do(Box::new(asked)),
+        Ok(Subcommands::Lifecycle(asked)) => Line::Do(Box::new(asked)),
         Ok(_) => Line::Wrong(format!("`/{command}` is no command of a task")),
         Err(error) => {
             Line::Wrong(error.to_string().lines().next().unwrap_or_default().replacen("error: ", "", 1))

@@ -1,15 +1,15 @@
 //! `ftl show`: a task as it stands, without touching it.
 
-use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_lifecycle::edges::{Edge, Outlook};
+use ftl_lifecycle::edges::{EdgeView, Outlook};
 use ftl_lifecycle::folder::{PATCH, PLAN_TEXT};
-use ftl_lifecycle::state::State;
-use ftl_lifecycle::{Folder, Malformed, Phase, desk};
+use ftl_lifecycle::state::StateFile;
+use ftl_lifecycle::{Malformed, Phase, TaskFolder, registry};
 use ftl_view::paint::{self, paint, safe};
 
-use super::bench;
 use super::next::work_hint;
+use super::task_session;
 use super::view::{Seen, View};
 use crate::tasks::TaskArg;
 
@@ -17,11 +17,11 @@ use crate::tasks::TaskArg;
 const MAX_LINES: usize = 40;
 
 /// `ftl show`.
-pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<ExitStatus, CommandError> {
     let view = View::new(cli, asked)?;
     let seen = view.stands()?;
     let (folder, phases, phase) = (&view.folder, &view.phases, &seen.phase);
-    let state = State::read(folder, phases).map_err(|error| bench::malformed_failure(&error))?;
+    let state = StateFile::read(folder, phases).map_err(|error| task_session::malformed_failure(&error))?;
     let looked = view.outlook(&seen);
     if !out.is_json() {
         return tell(&view, &seen, &looked, out);
@@ -34,13 +34,13 @@ pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, 
         }
         Err(error) => (Json::Array(Vec::new()), Json::Array(Vec::new()), None, Json::from(error.to_string())),
     };
-    let artifacts = desk::digests(folder);
+    let artifacts = registry::digests(folder);
     let artifacts = Json::object(artifacts.iter().map(|(name, digest)| (*name, Json::from(digest.as_str()))));
     let text = |word: Option<&str>| word.map_or(Json::Null, Json::from);
     let mut json = Json::object([
         ("task", Json::from(folder.id().as_str())),
         ("phase", Json::from(phase.word())),
-        ("brief", Json::from(desk::brief(folder))),
+        ("brief", Json::from(registry::brief(folder))),
         ("run", text(seen.run.as_deref())),
         ("known", Json::from(seen.run.is_some())),
         ("journal", text(seen.journal.as_ref().map(Phase::word))),
@@ -53,11 +53,11 @@ pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, 
     ]);
     json.put("command", text(phases.command(phase).as_deref()));
     out.bytes(&format!("{}\n", json.pretty()))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn guard_list(outlook: &Outlook) -> Json {
-    let one = |edge: &Edge| {
+    let one = |edge: &EdgeView| {
         Json::object([
             ("edge", Json::from(edge.name())),
             ("holds", Json::from(edge.holds)),
@@ -67,10 +67,16 @@ fn guard_list(outlook: &Outlook) -> Json {
     Json::Array(outlook.edges.iter().map(one).collect())
 }
 
-fn tell(view: &View, seen: &Seen, looked: &Result<Outlook, Malformed>, out: &Out) -> Result<Exit, Failure> {
+fn tell(
+    view: &View,
+    seen: &Seen,
+    looked: &Result<Outlook, Malformed>,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
     let (folder, phase) = (&view.folder, &seen.phase);
     let name = paint(paint::STRONG, folder.id().as_str());
-    let mut text = format!("task {name} in {}: {}\n", paint(paint::GOOD, phase), safe(&desk::brief(folder)));
+    let mut text =
+        format!("task {name} in {}: {}\n", paint(paint::GOOD, phase), safe(&registry::brief(folder)));
     if let Some(journal) = &seen.journal {
         let word = paint(paint::WARNING, "warning:");
         let id = folder.id();
@@ -87,14 +93,18 @@ fn tell(view: &View, seen: &Seen, looked: &Result<Outlook, Malformed>, out: &Out
     }
     text.push_str(&format!("{} {}\n", paint(paint::HINT, "hint:"), work_hint(&view.phases, phase)));
     out.text(&text)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// The artifacts that are there, each with its path; of the plan and the patch the first lines.
-fn artifacts(folder: &Folder) -> String {
+fn artifacts(folder: &TaskFolder) -> String {
     let mut text = String::new();
-    for name in desk::digests(folder).keys() {
-        text.push_str(&format!("  {} {}\n", paint(paint::STRONG, "wrote "), safe(&folder.shown(name))));
+    for name in registry::digests(folder).keys() {
+        text.push_str(&format!(
+            "  {} {}\n",
+            paint(paint::STRONG, "wrote "),
+            safe(&folder.display_path(name))
+        ));
         if ![PLAN_TEXT, PATCH].contains(name) {
             continue;
         }

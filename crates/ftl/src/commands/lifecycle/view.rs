@@ -5,25 +5,25 @@
 
 use std::sync::Arc;
 
-use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, session};
+use ftl_command::protocol_loader::Shelf;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, session};
 use ftl_core::run::Run;
 use ftl_language::library::Library;
 use ftl_lifecycle::binding::Bindings;
-use ftl_lifecycle::desk::{self, Standing};
 use ftl_lifecycle::edges::{Outlook, imagine, outlook};
-use ftl_lifecycle::looks::Looks;
-use ftl_lifecycle::state::State;
-use ftl_lifecycle::{Folder, Malformed, Phase, Phases};
+use ftl_lifecycle::gate_answers::Looks;
+use ftl_lifecycle::registry::{self, TaskStanding};
+use ftl_lifecycle::state::StateFile;
+use ftl_lifecycle::{Malformed, Phase, Phases, TaskFolder};
 use ftl_store::journal;
 use ftl_store::{SqliteStore, Store as _};
 
-use super::bench::{self, Trouble};
+use super::task_session::{self, TaskSessionError};
 use crate::tasks::TaskArg;
 
 /// What a command looks at.
 pub(super) struct View {
-    pub(super) folder: Folder,
+    pub(super) folder: TaskFolder,
     pub(super) phases: Phases,
     library: Arc<Library>,
     store: Option<SqliteStore>,
@@ -42,55 +42,55 @@ pub(super) struct Seen {
 
 impl View {
     /// The task that is meant.
-    pub(super) fn new(cli: &GlobalArgs, asked: &TaskArg) -> Result<View, Failure> {
-        let (id, store) = super::named(cli, asked)?;
-        let folder = Folder::of(&session::place(cli)?, &id);
+    pub(super) fn new(cli: &GlobalArgs, asked: &TaskArg) -> Result<View, CommandError> {
+        let (id, store) = super::resolve_task(cli, asked)?;
+        let folder = TaskFolder::of(&session::place(cli)?, &id);
         let library = Arc::new(Shelf::load(cli)?.library);
-        let phases = bench::phases(&library)?;
+        let phases = task_session::phases(&library)?;
         Ok(View { folder, phases, library, store })
     }
 
     /// Where it stands.
-    pub(super) fn stands(&self) -> Result<Seen, Failure> {
+    pub(super) fn stands(&self) -> Result<Seen, CommandError> {
         let mut replayed = None;
         let standing = match &self.store {
             None => {
-                let state = State::read(&self.folder, &self.phases);
-                let state = state.map_err(|error| bench::malformed_failure(&error))?;
-                Standing::Unknown {
+                let state = StateFile::read(&self.folder, &self.phases);
+                let state = state.map_err(|error| task_session::malformed_failure(&error))?;
+                TaskStanding::Unknown {
                     phase: state.map_or_else(|| self.phases.first(), |(state, _)| state.phase),
                 }
             }
             Some(store) => {
                 let mut look = |run: &ftl_folder::id::RunId| {
-                    replayed = self.replay(store, run).map_err(Trouble)?;
-                    Ok(replayed.as_ref().and_then(|run| desk::phase_of(run, &self.phases)))
+                    replayed = self.replay(store, run).map_err(TaskSessionError)?;
+                    Ok(replayed.as_ref().and_then(|run| registry::phase_of(run, &self.phases)))
                 };
-                let standing = desk::standing(store, &self.folder, &self.phases, &mut look);
-                standing.map_err(|trouble: Trouble| trouble.0)?
+                let standing = registry::standing(store, &self.folder, &self.phases, &mut look);
+                standing.map_err(|trouble: TaskSessionError| trouble.0)?
             }
         };
         let (phase, run, journal) = match standing {
-            Standing::Unknown { phase } => (phase, None, None),
-            Standing::Agrees { run, phase, .. } => (phase, Some(run), None),
-            Standing::Disagrees { run, file, journal } => (file, Some(run), Some(journal)),
+            TaskStanding::Unknown { phase } => (phase, None, None),
+            TaskStanding::Agrees { run, phase, .. } => (phase, Some(run), None),
+            TaskStanding::Disagrees { run, file, journal } => (file, Some(run), Some(journal)),
         };
         let known = replayed.filter(|_| run.is_some() && journal.is_none());
         let machine = known.unwrap_or_else(|| {
-            let adoption = desk::adoption(&self.folder, &phase, "nobody", &self.phases);
-            imagine(&self.library, &desk::brief(&self.folder), adoption)
+            let adoption = registry::adoption(&self.folder, &phase, "nobody", &self.phases);
+            imagine(&self.library, &registry::brief(&self.folder), adoption)
         });
         Ok(Seen { phase, run: run.map(|run| run.to_string()), journal, machine })
     }
 
-    fn replay(&self, store: &SqliteStore, run: &ftl_folder::id::RunId) -> Result<Option<Run>, Failure> {
+    fn replay(&self, store: &SqliteStore, run: &ftl_folder::id::RunId) -> Result<Option<Run>, CommandError> {
         let row = store.run(run).map_err(|error| session::store_failure(&error))?;
         if row.is_none_or(|row| row.head == 0) {
             return Ok(None);
         }
-        let entries = journal::load(store, run).map_err(|error| Failure {
-            exit: Exit::Malformed,
-            ..Failure::new(error.to_string(), error.hint())
+        let entries = journal::load(store, run).map_err(|error| CommandError {
+            exit: ExitStatus::Malformed,
+            ..CommandError::new(error.to_string(), error.hint())
         })?;
         Ok(Some(Run::replay(self.library.clone(), &entries)))
     }
@@ -104,7 +104,7 @@ impl View {
 
     /// What its evidence is bound to; what cannot be read binds nothing.
     fn bindings(&self) -> Bindings {
-        let kept = self.store.as_ref().map(|store| desk::bindings(store, self.folder.id()));
+        let kept = self.store.as_ref().map(|store| registry::bindings(store, self.folder.id()));
         kept.and_then(Result::ok).unwrap_or_default()
     }
 }

@@ -1,38 +1,38 @@
 //! The words that do the work of a phase. None of them moves the task, but `revert` said in accept.
 
-use ftl_command::{Exit, Failure};
+use ftl_command::{CommandError, ExitStatus};
 use ftl_core::run::{Answers, ROOT};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_lifecycle::Phase;
 use ftl_lifecycle::edges::outlook;
 use ftl_lifecycle::folder::DECISION;
-use ftl_lifecycle::looks::Looks;
+use ftl_lifecycle::gate_answers::Looks;
 use ftl_lifecycle::phases::Phases;
 use ftl_store::order::Order;
 use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
-use super::bench::{Arrived, Bench, Carried, GateAnswers};
 use super::next::{Answer, Guard, arrive, held_hint};
+use super::task_session::{Arrived, Bench, Carried, GateAnswers};
 use crate::tasks::{Accept, RevertArgs, TaskArg};
 
 /// A reason that is given has words in it.
-pub(super) fn not_blank(reason: Option<&str>) -> Result<(), Failure> {
+pub(super) fn not_blank(reason: Option<&str>) -> Result<(), CommandError> {
     match reason.map(str::trim) {
-        Some("") => Err(Failure::usage("the reason is blank", "say why with --reason")),
+        Some("") => Err(CommandError::usage("the reason is blank", "say why with --reason")),
         Some(_) | None => Ok(()),
     }
 }
 
 /// What a person decides, as options of the word.
-pub(super) fn decision(asked: &Accept) -> Result<Fields, Failure> {
+pub(super) fn decision(asked: &Accept) -> Result<Fields, CommandError> {
     not_blank(asked.reason.as_deref())?;
     let mut options = Fields::new();
     options.insert(Name::from("choice"), Value::text(&asked.verdict));
     if let Some(route) = &asked.route {
         if asked.verdict == "accepted" {
             let message = "work that is accepted has no route";
-            return Err(Failure::usage(
+            return Err(CommandError::usage(
                 message,
                 "say --verdict needs_work or rejected, or leave the route out",
             ));
@@ -43,17 +43,17 @@ pub(super) fn decision(asked: &Accept) -> Result<Fields, Failure> {
 }
 
 /// Whether the document has the route that a person names.
-fn known_route(phases: &Phases, asked: &Accept) -> Result<(), Failure> {
+fn known_route(phases: &Phases, asked: &Accept) -> Result<(), CommandError> {
     let Some(route) = &asked.route else { return Ok(()) };
     let known = phases.routes().known;
     if known.contains(route) {
         return Ok(());
     }
-    Err(Failure::usage(format!("there is no route `{route}`"), format!("one of {}", known.join(", "))))
+    Err(CommandError::usage(format!("there is no route `{route}`"), format!("one of {}", known.join(", "))))
 }
 
 /// A word that its phase does not hear.
-fn not_here(phases: &Phases, at: &Arrived, word: &str) -> (Answer, Exit) {
+fn not_here(phases: &Phases, at: &Arrived, word: &str) -> (Answer, ExitStatus) {
     let (id, phase) = (at.folder.id(), &at.phase);
     let hearing: Vec<String> = phases.hearing(word).iter().map(Phase::to_string).collect();
     let reason = match hearing.as_slice() {
@@ -67,11 +67,15 @@ fn not_here(phases: &Phases, at: &Arrived, word: &str) -> (Answer, Exit) {
         ),
         None => String::from("`ftl redo PHASE --reason R` opens it again"),
     };
-    (Answer::stays(id, Some(phase), reason).warned(&at.warnings).hint(hint), Exit::NotAllowed)
+    (Answer::stays(id, Some(phase), reason).warned(&at.warnings).hint(hint), ExitStatus::NotAllowed)
 }
 
 /// Comes to a task whose phase takes a word; how the command ends where it does not.
-fn arrive_to_say(bench: &Bench<'_>, task: &TaskArg, word: &str) -> Result<Result<Arrived, Exit>, Failure> {
+fn arrive_to_say(
+    bench: &Bench<'_>,
+    task: &TaskArg,
+    word: &str,
+) -> Result<Result<Arrived, ExitStatus>, CommandError> {
     let at = match arrive(bench, task)? {
         Ok(at) if bench.phases.hears(&at.phase, word) => return Ok(Ok(at)),
         Ok(at) => at,
@@ -87,14 +91,14 @@ fn say(
     word: &str,
     reason: &str,
     options: Fields,
-) -> Result<Carried, Failure> {
+) -> Result<Carried, CommandError> {
     let (by, reason) = (bench.by.clone(), reason.to_owned());
     let order = Order::Say { instance: ROOT, word: Name::from(word), by, reason, options };
     bench.carry(at, &order, GateAnswers::new())
 }
 
 /// Says the word of the phase; why it was refused, if it was.
-pub(super) fn said(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, Failure> {
+pub(super) fn say_phase_word(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, CommandError> {
     let Some(word) = bench.phases.work(&at.phase) else {
         return Ok(Some(String::from("nothing is to be done")));
     };
@@ -105,22 +109,22 @@ pub(super) fn said(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, Fa
 }
 
 /// `ftl plan`, `ftl review`, `ftl codegen`, `ftl test`.
-pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, word: &str) -> Result<Exit, Failure> {
+pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, word: &str) -> Result<ExitStatus, CommandError> {
     let mut at = match arrive_to_say(bench, asked, word)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    if let Some(held) = at.held() {
+    if let Some(held) = at.hold_reason() {
         let answer = Answer::stays(at.folder.id(), Some(&at.phase), format!("held: {held}"));
         let hint = held_hint(&bench.phases, &at);
-        return answer.warned(&at.warnings).hint(hint).tell(Exit::Blocked, bench.out);
+        return answer.warned(&at.warnings).hint(hint).tell(ExitStatus::Blocked, bench.out);
     }
     let carried = once(bench, &mut at, word, "")?;
     report(bench, &at, word, carried)
 }
 
 /// Says a word, unless an earlier command had said it and it was just brought to its end.
-fn once(bench: &Bench<'_>, at: &mut Arrived, word: &str, reason: &str) -> Result<Carried, Failure> {
+fn once(bench: &Bench<'_>, at: &mut Arrived, word: &str, reason: &str) -> Result<Carried, CommandError> {
     match at.resumed.take().filter(|resumed| resumed.was(word)) {
         Some(resumed) => Ok(resumed.carried),
         None => say(bench, at, word, reason, Fields::new()),
@@ -128,24 +132,26 @@ fn once(bench: &Bench<'_>, at: &mut Arrived, word: &str, reason: &str) -> Result
 }
 
 /// What a word came to: what it left, and what the guards say now.
-fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Result<Exit, Failure> {
+fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Result<ExitStatus, CommandError> {
     let (id, phases) = (at.folder.id(), &bench.phases);
     let stays = |reason: String| Answer::stays(id, Some(&at.phase), reason).warned(&at.warnings);
     if carried.phase != at.phase {
-        return stays(format!("{word} was said")).moved(&carried.phase).tell(Exit::Done, bench.out);
+        return stays(format!("{word} was said")).moved(&carried.phase).tell(ExitStatus::Done, bench.out);
     }
     if carried.interrupted {
         return stays(String::from("interrupted"))
             .hint("say it again to go on")
-            .tell(Exit::Interrupted, bench.out);
+            .tell(ExitStatus::Interrupted, bench.out);
     }
     if let Some(held) = carried.held {
-        return stays(format!("held: {held}")).hint(held_hint(phases, at)).tell(Exit::Blocked, bench.out);
+        return stays(format!("held: {held}"))
+            .hint(held_hint(phases, at))
+            .tell(ExitStatus::Blocked, bench.out);
     }
     let denied = carried.refused.map(|refused| refused.message).or(carried.denied);
     if let Some(denied) = denied {
         let hint = format!("`ftl log {id}` shows what was tried; nothing of the task was changed by it");
-        return stays(denied).hint(hint).tell(Exit::Refused, bench.out);
+        return stays(denied).hint(hint).tell(ExitStatus::Refused, bench.out);
     }
     let artifacts = phases.artifacts(&at.phase);
     let written: Vec<&str> = artifacts.into_iter().filter(|name| at.folder.has(name)).collect();
@@ -170,7 +176,7 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
             "guards": guards,
             "warnings": at.warnings,
         }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let hint = paint(paint::HINT, "hint:");
     let way = open.map_or_else(
@@ -179,11 +185,11 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
     );
     let name = paint(paint::STRONG, id.as_str());
     bench.out.text(&format!("task {name} in {}: {}\n{hint} {way}\n", at.phase, safe(&summary)))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// `ftl accept`.
-pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure> {
+pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<ExitStatus, CommandError> {
     let options = decision(asked)?;
     known_route(&bench.phases, asked)?;
     let at = match arrive_to_say(bench, &asked.task, "accept")? {
@@ -203,10 +209,10 @@ pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure>
             "verdict": asked.verdict,
             "route": asked.route,
             "by": bench.by,
-            "path": at.folder.shown(DECISION),
+            "path": at.folder.display_path(DECISION),
             "warnings": at.warnings,
         }))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let hint = paint(paint::HINT, "hint:");
     let name = paint(paint::STRONG, at.folder.id().as_str());
@@ -216,11 +222,11 @@ pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure>
         safe(&bench.by)
     );
     bench.out.text(&text)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// `ftl revert`.
-pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<Exit, Failure> {
+pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<ExitStatus, CommandError> {
     not_blank(asked.reason.as_deref())?;
     let mut at = match arrive_to_say(bench, &asked.task, "revert")? {
         Ok(at) => at,
@@ -231,20 +237,20 @@ pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<Exit, Fail
     let moves = at.machine.run.options_with(ROOT, &answers).iter().any(|way| way.open);
     if moves {
         let Some(reason) = reason else {
-            return Err(Failure::usage("no reason is given", "say why: ftl revert --reason \"…\""));
+            return Err(CommandError::usage("no reason is given", "say why: ftl revert --reason \"…\""));
         };
         let carried = say(bench, &at, "revert", reason, Fields::new())?;
         if carried.phase != at.phase {
             let answer = Answer::stays(at.folder.id(), Some(&at.phase), reason).moved(&carried.phase);
             let answer = answer.warned(&at.warnings).hint("a second `ftl revert` undoes it");
-            return answer.tell(Exit::Done, bench.out);
+            return answer.tell(ExitStatus::Done, bench.out);
         }
         return report(bench, &at, "revert", carried);
     }
     if let Some(moved) = at.resumed.as_ref().filter(|resumed| resumed.moved().is_some()) {
         // The revert that an earlier command had asked for brought the task here.
         let answer = Answer::stays(at.folder.id(), Some(&moved.from), reason.unwrap_or("revert"));
-        return answer.moved(&at.phase).warned(&at.warnings).tell(Exit::Done, bench.out);
+        return answer.moved(&at.phase).warned(&at.warnings).tell(ExitStatus::Done, bench.out);
     }
     let carried = once(bench, &mut at, "revert", reason.unwrap_or_default())?;
     report(bench, &at, "revert", carried)

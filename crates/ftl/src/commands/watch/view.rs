@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use ftl_command::session::store_failure;
-use ftl_command::{Exit, Failure, Out, out};
+use ftl_command::{CommandError, ExitStatus, Out, out};
 use ftl_core::run::{Entry, Fact, Standing, Time, WHOLE};
-use ftl_engine::drive::Stop;
+use ftl_engine::drive::StopSignal;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_store::Store;
@@ -20,12 +20,12 @@ use ftl_view::board::Board;
 use ftl_view::cause::cause;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
+use ftl_view::relative_time;
 use ftl_view::runs;
 use ftl_view::summary::RunStanding;
-use ftl_view::when;
 
 use super::{LOOK, Watched};
-use crate::known::{self, Known};
+use crate::known::{self, RunOverview};
 use crate::live::{fit, picture};
 use crate::reader::Reader;
 
@@ -58,7 +58,7 @@ const BEGIN: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const END: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
 /// Draws until the one run that is watched has ended, or the person interrupts.
-pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(watched: &Watched, stop: &StopSignal, out: &Out) -> Result<ExitStatus, CommandError> {
     let mut view = View {
         watched,
         followed: BTreeMap::new(),
@@ -88,12 +88,12 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn turn(&mut self, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
+    fn turn(&mut self, stop: &StopSignal, out: &Out) -> Result<ExitStatus, CommandError> {
         let mut seen = None;
         let mut drawn: Option<(Instant, Vec<String>)> = None;
         loop {
-            if stop.said() > 0 {
-                return Ok(Exit::Interrupted);
+            if stop.times_said() > 0 {
+                return Ok(ExitStatus::Interrupted);
             }
             let size = out::terminal().unwrap_or((80, 24));
             let now = (self.watched.version()?, size);
@@ -108,7 +108,7 @@ impl View<'_> {
                 }
                 drawn = Some((Instant::now(), picture));
                 if self.watched.only.is_some() && self.watched.rows()?.iter().all(|row| row.settled) {
-                    return Ok(Exit::Done);
+                    return Ok(ExitStatus::Done);
                 }
             }
             std::thread::sleep(LOOK);
@@ -121,14 +121,14 @@ impl View<'_> {
             let row = self.watched.store.run(run).ok().flatten()?;
             let summary = known::summary(&row);
             let is_over = row.settled && Board::is_for(&*self.watched.library, &summary.protocol);
-            is_over.then(|| reader.board.told(run, &summary.meters))
+            is_over.then(|| reader.board.render_report(run, &summary.meters))
         };
         let Some(_) = &self.watched.only else { return String::new() };
         self.readers.iter().filter_map(told).collect()
     }
 
     /// All runs as lines that fit the terminal.
-    fn picture(&mut self, width: usize, height: usize) -> Result<Vec<String>, Failure> {
+    fn picture(&mut self, width: usize, height: usize) -> Result<Vec<String>, CommandError> {
         let now = clock::wall();
         let mut all = Vec::new();
         for row in self.watched.rows()? {
@@ -138,7 +138,7 @@ impl View<'_> {
             if self.ended.contains(&row.run) {
                 continue;
             }
-            let known = Known::of(&self.watched.place, row)?;
+            let known = RunOverview::of(&self.watched.place, row)?;
             if !self.has_board(&known) {
                 let followed = self.followed.entry(known.row.run.clone()).or_default();
                 followed.read(&*self.watched.store, &known.row.run, known.row.head)?;
@@ -151,7 +151,10 @@ impl View<'_> {
         let head = format!(
             "{} {}",
             paint(paint::STRONG, safe(&self.watched.place.root().display().to_string())),
-            paint(paint::QUIET, format!("{} · {}", paint::count(blocks.len(), "run"), when::clock(now))),
+            paint(
+                paint::QUIET,
+                format!("{} · {}", paint::count(blocks.len(), "run"), relative_time::clock(now))
+            ),
         );
         Ok(fit(arranged(head, blocks, height), width))
     }
@@ -160,7 +163,7 @@ impl View<'_> {
 impl View<'_> {
     /// Brings the board of a run up to date, where it has one. A journal that this program does not understand has
     /// none.
-    fn has_board(&mut self, known: &Known) -> bool {
+    fn has_board(&mut self, known: &RunOverview) -> bool {
         if !Board::is_drawn(&*self.watched.library, &known.summary.protocol) {
             return false;
         }
@@ -173,11 +176,11 @@ impl View<'_> {
     }
 
     /// The blocks in as much detail as the terminal has room for.
-    fn blocks(&self, all: &[Known], room: (Time, usize), height: usize) -> Vec<Vec<String>> {
+    fn blocks(&self, all: &[RunOverview], room: (Time, usize), height: usize) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
         for detail in [Detail::Entries, Detail::Bars, Detail::Waits] {
             let share = ((height.saturating_sub(1)) / all.len().max(1)).saturating_sub(1).max(MIN_BOARD);
-            let one = |known: &Known| match self.readers.get(&known.row.run) {
+            let one = |known: &RunOverview| match self.readers.get(&known.row.run) {
                 Some(reader) => Some(drawn(known, reader, room, share)),
                 None => Some(block(known, self.followed.get(&known.row.run)?, detail, room)),
             };
@@ -210,7 +213,7 @@ fn arranged(head: String, blocks: Vec<Vec<String>>, height: usize) -> Vec<String
 }
 
 /// Writes a picture over the last one, in one go.
-fn draw(picture: &[String], out: &Out) -> Result<(), Failure> {
+fn draw(picture: &[String], out: &Out) -> Result<(), CommandError> {
     // Terminals that know the first and last of these show nothing in between.
     let mut text = String::from("\u{1b}[?2026h\u{1b}[H");
     text.push_str(&picture.join("\u{1b}[K\r\n"));
@@ -230,7 +233,7 @@ enum Detail {
 }
 
 /// Who moves is drawn first, who has ended last.
-fn order(known: &Known) -> u8 {
+fn order(known: &RunOverview) -> u8 {
     match known.standing() {
         RunStanding::Known(Standing::Running | Standing::Suspended) => 0,
         RunStanding::Known(Standing::Waiting | Standing::Held) => 1,
@@ -240,7 +243,7 @@ fn order(known: &Known) -> u8 {
 }
 
 /// The board of a run, no higher than its share of the terminal.
-fn drawn(known: &Known, reader: &Reader, (now, width): (Time, usize), share: usize) -> Vec<String> {
+fn drawn(known: &RunOverview, reader: &Reader, (now, width): (Time, usize), share: usize) -> Vec<String> {
     let summary = &known.summary;
     // The clock of a run that has ended stands still.
     let last = reader.board.times.map_or(now, |(_, last)| last);
@@ -256,13 +259,18 @@ fn drawn(known: &Known, reader: &Reader, (now, width): (Time, usize), share: usi
     lines
 }
 
-fn block(known: &Known, followed: &Followed, detail: Detail, (now, width): (Time, usize)) -> Vec<String> {
+fn block(
+    known: &RunOverview,
+    followed: &Followed,
+    detail: Detail,
+    (now, width): (Time, usize),
+) -> Vec<String> {
     let summary = &known.summary;
     let mut words = vec![
         paint(paint::STRONG, &known.row.run),
         runs::standing(known.standing()),
         known.at(),
-        paint(paint::QUIET, when::ago(known.row.changed, now)),
+        paint(paint::QUIET, relative_time::ago(known.row.changed, now)),
         safe(&summary.title),
     ];
     words.retain(|word| !word.is_empty());
@@ -284,7 +292,7 @@ fn block(known: &Known, followed: &Followed, detail: Detail, (now, width): (Time
 }
 
 /// Bars: what is spent of what, what has ended of what was opened.
-fn bars(known: &Known, followed: &Followed, width: usize) -> Vec<String> {
+fn bars(known: &RunOverview, followed: &Followed, width: usize) -> Vec<String> {
     let (opened, ended) = known.summary.instances;
     let (items, heard) = followed.items();
     let mut rows: Vec<(String, (u64, u64, u64), String)> = Vec::new();
@@ -318,7 +326,7 @@ struct Followed {
 
 impl Followed {
     /// Reads what is new.
-    fn read(&mut self, store: &dyn Store, run: &RunId, head: u64) -> Result<(), Failure> {
+    fn read(&mut self, store: &dyn Store, run: &RunId, head: u64) -> Result<(), CommandError> {
         self.after = self.after.max(head.saturating_sub(MAX_BACK));
         while self.after < head {
             let page = store.entries(run, self.after, PAGE).map_err(|error| store_failure(&error))?;
@@ -354,7 +362,7 @@ impl Followed {
             Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } => {}
             Fact::Held { .. } | Fact::Resumed { .. } | Fact::Adopted { .. } => {}
         }
-        let time = paint(paint::QUIET, when::clock(entry.at));
+        let time = paint(paint::QUIET, relative_time::clock(entry.at));
         self.last.push_back(format!("{time} {}", lines::line(entry)));
         if self.last.len() > LAST {
             self.last.pop_front();

@@ -3,15 +3,15 @@
 //! Every command that is named here can be typed as it stands.
 
 use ftl_core::run::{End, InstanceId, Standing as Runs};
-use ftl_view::board::{Board, Row, Standing};
+use ftl_view::board::{Board, TaskRow, TaskStage};
 use ftl_view::cause::{cause, end_word};
 use ftl_view::paint::{self, count, paint, safe};
 use ftl_view::runs::{command, silence, to_type};
-use ftl_view::summary::{RunStanding, Wait, What};
+use ftl_view::summary::{RunStanding, RunWait, WaitSubject};
 use serde_json::{Value as Json, json};
 
-use crate::known::Known;
-use crate::target::Part;
+use crate::known::RunOverview;
+use crate::target::RunPart;
 
 /// How many tasks or waits are told one by one.
 const MAX_TOLD: usize = 5;
@@ -26,14 +26,14 @@ pub(super) struct Sentences {
 
 impl Sentences {
     /// What there is to say about a flow or a story, or a part of it.
-    pub(super) fn of(known: &Known, board: &Board, part: &Part) -> Sentences {
+    pub(super) fn of(known: &RunOverview, board: &Board, part: &RunPart) -> Sentences {
         let mut told = Sentences { what: Vec::new(), can: Vec::new() };
         let rows = board.rows();
         let row_of = |seq: &str| rows.iter().find(|row| row.seq == seq);
         match part {
-            Part::Whole => told.whole(known, &rows),
-            Part::Task(seq) => told.task(known, row_of(seq)),
-            Part::Instance(instance) => match board.task_of(*instance).and_then(row_of) {
+            RunPart::Whole => told.whole(known, &rows),
+            RunPart::Task(seq) => told.task(known, row_of(seq)),
+            RunPart::Instance(instance) => match board.task_of(*instance).and_then(row_of) {
                 Some(row) => told.task(known, Some(row)),
                 None => told.whole(known, &rows),
             },
@@ -42,7 +42,7 @@ impl Sentences {
         told
     }
 
-    fn whole(&mut self, known: &Known, rows: &[Row]) {
+    fn whole(&mut self, known: &RunOverview, rows: &[TaskRow]) {
         let run = &known.row.run;
         let (standing, state) = (known.standing(), safe(&known.summary.state));
         let reason = known.summary.reason.as_deref().map(cause).filter(|reason| !reason.is_empty());
@@ -71,8 +71,8 @@ impl Sentences {
         if !rows.is_empty() {
             self.what.push(format!("{}.", counted(rows, known.row.settled)));
         }
-        let blocked: Vec<&Row> =
-            rows.iter().filter(|row| matches!(row.stands, Standing::Blocked(_))).collect();
+        let blocked: Vec<&TaskRow> =
+            rows.iter().filter(|row| matches!(row.stands, TaskStage::Blocked(_))).collect();
         for row in blocked.iter().take(MAX_TOLD).filter(|_| rows.len() > 1) {
             self.what.push(stands(row));
         }
@@ -95,17 +95,17 @@ impl Sentences {
         }
     }
 
-    fn task(&mut self, known: &Known, row: Option<&Row>) {
+    fn task(&mut self, known: &RunOverview, row: Option<&TaskRow>) {
         let Some(row) = row else {
             return self.what.push(String::from("There is no such task in its plan."));
         };
         self.what.push(stands(row));
         let task = format!("{}/{}", known.row.run, row.seq);
         match &row.stands {
-            Standing::Waits(_) | Standing::Unreachable(_) => {
+            TaskStage::Waits(_) | TaskStage::Unreachable(_) => {
                 self.can.push((format!("ftl why {}", known.row.run), "tells about the whole run"));
             }
-            Standing::Works(_) | Standing::Held(_) | Standing::Landed(_) | Standing::Blocked(_) => {
+            TaskStage::Works(_) | TaskStage::Held(_) | TaskStage::Landed(_) | TaskStage::Blocked(_) => {
                 self.looks(&task);
             }
         }
@@ -120,23 +120,25 @@ impl Sentences {
     }
 
     /// What is waited for, in the part that is asked about.
-    fn waits(&mut self, known: &Known, board: &Board, part: &Part) {
+    fn waits(&mut self, known: &RunOverview, board: &Board, part: &RunPart) {
         let waits = &known.summary.waits;
-        let mine = |wait: &&Wait| {
-            wait.what != What::Work && part.holds(board, InstanceId(wait.instance)) && !known.row.settled
+        let mine = |wait: &&RunWait| {
+            wait.what != WaitSubject::Work
+                && part.holds(board, InstanceId(wait.instance))
+                && !known.row.settled
         };
         for wait in waits.iter().filter(mine).take(MAX_TOLD) {
-            let whose = board.task_of(InstanceId(wait.instance)).and_then(|seq| board.named(seq));
+            let whose = board.task_of(InstanceId(wait.instance)).and_then(|seq| board.task_label(seq));
             let whose = whose.map_or_else(String::new, |name| format!("{}: ", safe(&name)));
             let text = match wait.what {
-                What::Held => cause(&wait.text),
-                What::Question | What::Word | What::Work => paint::one_line(&wait.text),
-                What::Service => {
+                WaitSubject::Held => cause(&wait.text),
+                WaitSubject::Question | WaitSubject::Word | WaitSubject::Work => paint::one_line(&wait.text),
+                WaitSubject::Service => {
                     format!("{}; it is asked again by itself", silence(&paint::one_line(&wait.text)))
                 }
             };
             self.what.push(format!("{whose}{text}"));
-            if let (Some(typed), What::Question | What::Word) =
+            if let (Some(typed), WaitSubject::Question | WaitSubject::Word) =
                 (to_type(&known.row.run, wait, waits), wait.what)
             {
                 self.can.insert(0, (typed, "answers it"));
@@ -172,36 +174,36 @@ impl Sentences {
 }
 
 /// How far a task is, in one sentence.
-fn stands(row: &Row) -> String {
+fn stands(row: &TaskRow) -> String {
     let name = paint(paint::STRONG, format!("{} {}", safe(&row.seq), safe(&row.slug)));
     let others = |seqs: &[String]| safe(&seqs.join(", "));
     match &row.stands {
-        Standing::Waits(on) if on.is_empty() => format!("{name} has not begun."),
-        Standing::Waits(on) => format!("{name} has not begun: it waits for {}.", others(on)),
-        Standing::Unreachable(by) => {
+        TaskStage::Waits(on) if on.is_empty() => format!("{name} has not begun."),
+        TaskStage::Waits(on) => format!("{name} has not begun: it waits for {}.", others(on)),
+        TaskStage::Unreachable(by) => {
             format!("{name} never ran: it needs {}, which did not land.", others(by))
         }
-        Standing::Works(work) => format!("{name} is at work in {}.", safe(&work.state)),
-        Standing::Held(why) => format!("{name} needs you: {}", cause(why)),
-        Standing::Landed(commit) => {
+        TaskStage::Works(work) => format!("{name} is at work in {}.", safe(&work.state)),
+        TaskStage::Held(why) => format!("{name} needs you: {}", cause(why)),
+        TaskStage::Landed(commit) => {
             let commit: String = commit.as_deref().unwrap_or_default().chars().take(12).collect();
             format!("{name} landed as {commit}.")
         }
-        Standing::Blocked(why) => format!("{name} is blocked: {}", cause(why)),
+        TaskStage::Blocked(why) => format!("{name} is blocked: {}", cause(why)),
     }
 }
 
 /// How many tasks stand how.
-fn counted(rows: &[Row], is_over: bool) -> String {
-    let of = |wanted: fn(&Standing) -> bool| rows.iter().filter(|row| wanted(&row.stands)).count();
+fn counted(rows: &[TaskRow], is_over: bool) -> String {
+    let of = |wanted: fn(&TaskStage) -> bool| rows.iter().filter(|row| wanted(&row.stands)).count();
     let not_begun = if is_over { "never ran" } else { "not begun" };
     let parts = [
-        (of(|one| matches!(one, Standing::Blocked(_))), "blocked"),
-        (of(|one| matches!(one, Standing::Held(_))), "held"),
-        (of(|one| matches!(one, Standing::Works(_))), "at work"),
-        (of(|one| matches!(one, Standing::Waits(_) | Standing::Unreachable(_))), not_begun),
+        (of(|one| matches!(one, TaskStage::Blocked(_))), "blocked"),
+        (of(|one| matches!(one, TaskStage::Held(_))), "held"),
+        (of(|one| matches!(one, TaskStage::Works(_))), "at work"),
+        (of(|one| matches!(one, TaskStage::Waits(_) | TaskStage::Unreachable(_))), not_begun),
     ];
-    let landed = of(|one| matches!(one, Standing::Landed(_)));
+    let landed = of(|one| matches!(one, TaskStage::Landed(_)));
     let mut words = vec![format!("{landed} of {} landed", count(rows.len(), "task"))];
     words.extend(
         parts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")),

@@ -30,7 +30,7 @@ impl Pieces {
     }
 
     /// The numbers of a text's pieces between those of start and end, so many at most.
-    pub(super) fn cut(&self, text: &str, most: usize) -> Vec<usize> {
+    pub(super) fn tokenize(&self, text: &str, most: usize) -> Vec<usize> {
         let mut found = vec![self.start];
         for word in words(text) {
             if found.len() + 1 >= most {
@@ -136,11 +136,12 @@ mod tests {
         ";
         for line in table.lines().filter(|line| line.contains("->")) {
             let (text, wanted) = line.split_once("->").unwrap();
-            let found: Vec<String> = pieces.cut(text.trim(), 99).iter().map(ToString::to_string).collect();
+            let found: Vec<String> =
+                pieces.tokenize(text.trim(), 99).iter().map(ToString::to_string).collect();
             assert_eq!(found.join(" "), wanted.trim(), "{}", text.trim());
         }
-        assert_eq!(pieces.cut(&"lock ".repeat(1000), 16).len(), 16);
-        assert_eq!(pieces.cut(&"l".repeat(MAX_LETTERS + 1), 16), [2, 1, 3]);
+        assert_eq!(pieces.tokenize(&"lock ".repeat(1000), 16).len(), 16);
+        assert_eq!(pieces.tokenize(&"l".repeat(MAX_LETTERS + 1), 16), [2, 1, 3]);
         assert!(Pieces::read("lock").is_err());
     }
 }

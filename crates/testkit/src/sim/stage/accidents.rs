@@ -3,7 +3,7 @@
 //! Accidents come from the dice of the seed and from nothing else.
 
 use ftl_folder::clock::Clock as _;
-use ftl_store::memory::Fault;
+use ftl_store::memory::StoreFault;
 
 use super::{DULL, Happening, Stage, Step};
 use crate::sim::case::People;
@@ -84,7 +84,10 @@ impl Stage<'_> {
 
     /// The disk is full, or may not be written, or fails.
     pub(super) fn spoil(&mut self) {
-        let fault = *self.dice.pick(&[Fault::Full, Fault::ReadOnly, Fault::Failed]).unwrap_or(&Fault::Full);
+        let fault = *self
+            .dice
+            .pick(&[StoreFault::Full, StoreFault::ReadOnly, StoreFault::Failed])
+            .unwrap_or(&StoreFault::Full);
         self.note(|| format!("  the disk: {fault:?}"));
         self.faulty = true;
         self.disk.set_fault(Some(fault));

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use ftl_core::run::{ActionId, InstanceId, Usage};
 use ftl_core::value::Name;
-use ftl_engine::hands::{Job, Told};
+use ftl_engine::executors::{Job, JobReport};
 use ftl_folder::clock::Clock as _;
 
 use super::{Happening, Stage, Step};
@@ -36,8 +36,8 @@ impl Stage<'_> {
                 if self.engines[at].jobs.values().any(|job| job.who() == (instance, action)) {
                     return Ok(());
                 }
-                let report = ftl_engine::hands::Report::free(ftl_engine::hands::Ended::Cancelled);
-                self.tell(at, Told::Report(instance, action, report))
+                let report = ftl_engine::executors::Report::free(ftl_engine::executors::JobEnd::Cancelled);
+                self.tell(at, JobReport::Report(instance, action, report))
             }
             Saying::End(ending) => self.end(at, number, &ending),
         }
@@ -73,7 +73,7 @@ impl Stage<'_> {
             usage.values_mut().for_each(|amount| *amount = 0);
         }
         // Whether it may go on is not looked at: agents of the simulation do not obey.
-        self.tell(at, Told::Spent(instance, action, usage, channel().0))?;
+        self.tell(at, JobReport::Spent(instance, action, usage, channel().0))?;
         if let Some(job) = self.engines.get_mut(at).and_then(|engine| engine.jobs.get_mut(&number)) {
             job.unsaid.clear();
         }
@@ -98,7 +98,7 @@ impl Stage<'_> {
         (instance, action): (InstanceId, ActionId),
     ) -> Step {
         let (reply, answer) = channel();
-        self.tell(at, Told::Tool(instance, action, (Name::from("edit"), None), reply))?;
+        self.tell(at, JobReport::Tool(instance, action, (Name::from("edit"), None), reply))?;
         let denied = answer.try_recv().is_ok_and(|answer| answer.is_err());
         let stubborn = self.dice.chance(30);
         let engine = self.engines.get_mut(at);
@@ -135,11 +135,11 @@ impl Stage<'_> {
         if self.options.sabotage == Some(Sabotage::SwallowReport) && self.step > 20 {
             return Ok(());
         }
-        self.hear_report(at, Told::Report(instance, action, report), (instance, action))
+        self.hear_report(at, JobReport::Report(instance, action, report), (instance, action))
     }
 
     /// A report that nobody waits for must be refused.
-    pub(super) fn hear_report(&mut self, at: usize, told: Told, who: (InstanceId, ActionId)) -> Step {
+    pub(super) fn hear_report(&mut self, at: usize, told: JobReport, who: (InstanceId, ActionId)) -> Step {
         let (run, now) =
             (self.engines[at].wheel.as_ref().map(|wheel| wheel.driver().run()), self.clock.now());
         let waited = run.is_some_and(|run| agents::is_waited_for(run, who, now));

@@ -1,0 +1,91 @@
+//! The actions on lessons: an error matched, a repair learned, an experience noted; and the observer's analysis.
+//!
+//! Which lesson fits is decided by `ftl_memory`; nothing here scores one.
+
+use std::time::Duration;
+
+use ftl_core::catalogue::flow;
+use ftl_core::json::{Json, JsonExt as _};
+use ftl_core::run::{Failure, FailureKind};
+use ftl_memory::StoredKind;
+
+use super::Job;
+use super::typed::{Done, shaped};
+use super::workspaces::{display_path, words};
+use ftl_process::ProcessExit;
+use ftl_records::Records;
+use ftl_records::lessons::now;
+use ftl_records::observer::Verifier;
+
+/// How long a verify command of a blocked workspace may take.
+const VERIFY_LIMIT: Duration = Duration::from_secs(30);
+
+/// Performs `lesson.learn`.
+pub(super) fn learn(records: &Records, _: &Job, asked: &flow::LessonLearn) -> Done<flow::LessonLearn> {
+    let failure = ftl_records::observe::repaired(&asked.trigger, &asked.fix, asked.source.as_deref());
+    let learned = records.learn(|lessons| lessons.learn(StoredKind::Failure, failure.to_json(), &now()))?;
+    Ok(flow::Learned { name: learned.name, result: learned.outcome.word() })
+}
+
+/// Performs `lesson.experience`.
+pub(super) fn note_experience(
+    records: &Records,
+    _: &Job,
+    asked: &flow::LessonExperience,
+) -> Done<flow::LessonExperience> {
+    let json = Json::object([
+        ("trigger", Json::from(asked.trigger.as_str())),
+        ("attempted", Json::list(asked.attempted.as_ref().map(words))),
+        ("source", Json::list(asked.source.clone())),
+    ]);
+    let none = || Failure::new(FailureKind::Failed, "an experience needs a trigger");
+    let mut failure = ftl_records::observe::experience(&json).ok_or_else(none)?;
+    failure.cost = asked.cost.unwrap_or(failure.cost);
+    let text = format!("{}\n", failure.to_json().pretty());
+    let file = records.write_staged("experience.json", &text)?;
+    Ok(flow::Experience { name: failure.name, path: display_path(records, &file) })
+}
+
+/// How long the command of a block may take.
+pub(super) fn timeout(asked: &flow::ObserverAnalyze) -> Duration {
+    asked.timeout.map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)))
+}
+
+/// Learns from what has ended, with somebody who runs the commands of blocks.
+pub(super) fn analyzed(
+    paper: &Records,
+    asked: &flow::ObserverAnalyze,
+    runs: &(dyn Fn(&str) -> Result<ProcessExit, String> + Sync),
+) -> Result<flow::Analysis, Failure> {
+    let by = asked.verify.unwrap_or(true).then_some(Verifier { runs });
+    shaped(&paper.analyze(&paper.workspace_folder(), by.as_ref())?)
+}
+
+/// Performs `lesson.match`.
+pub(super) fn match_error(
+    records: &Records,
+    _: &Job,
+    asked: &flow::LessonMatching,
+) -> Done<flow::LessonMatching> {
+    let when = now();
+    let found = records.look_up(|lessons| lessons.for_error(&asked.error, 5, &when))?;
+    let known = found
+        .into_iter()
+        .filter(|answer| answer.lesson.has_remedy() && answer.lesson.kind() == StoredKind::Failure);
+    let mut known: Vec<_> = known.collect();
+    // What the brief has told the builder already comes first.
+    let told = |name: &str| {
+        let failures = asked.among.as_ref().map(|among| among.failures.as_slice()).unwrap_or_default();
+        failures.iter().any(|one| one.name == name)
+    };
+    known.sort_by_key(|answer| !told(answer.lesson.name()));
+    let best = known.first();
+    Ok(flow::LessonMatch {
+        found: best.is_some(),
+        flaky: best.is_some_and(|answer| answer.lesson.texts("tags").iter().any(|tag| tag == "flaky")),
+        name: best.map(|answer| answer.lesson.name().to_owned()),
+        fix: best.map(|answer| answer.lesson.remedy().to_owned()),
+        similarity: best.map(|answer| answer.relevance),
+        why: best.map(|answer| answer.by.word().to_owned()),
+    })
+}

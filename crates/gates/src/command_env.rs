@@ -1,0 +1,75 @@
+//! Where gates may run commands: a folder, an environment built from nothing, limits.
+//!
+//! Nothing is run here but through the supervisor, under a guard, and nothing of our environment gets in that
+//! the settings do not let in.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ftl_process::{Cancel, Fence, MARK, Mark, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Supervisor};
+use ftl_store::Store;
+
+/// A place for commands.
+#[derive(Clone)]
+pub struct Yard<'a> {
+    /// Who runs them.
+    pub supervisor: &'a Supervisor,
+    /// Where long outputs are kept.
+    pub store: &'a dyn Store,
+    /// The folder they start in.
+    pub folder: PathBuf,
+    /// The key of the job they are for: it names the attempt and marks its processes.
+    pub key: String,
+    /// The fence that they must not be behind.
+    pub fence: Option<Fence>,
+    /// How long and how much.
+    pub limits: ProcessLimits,
+    /// Their whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// One command for a yard.
+pub(super) struct Command {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) stdin: Stdin,
+    pub(super) limits: ProcessLimits,
+}
+
+impl Yard<'_> {
+    /// The same for commands that may take so long at most.
+    #[must_use]
+    pub fn within(self, most: Duration) -> Self {
+        Yard { limits: ProcessLimits { hard: Some(most), ..self.limits }, ..self }
+    }
+
+    /// Runs one script in the shell.
+    pub fn shell(&self, script: &str, cancel: &Cancel) -> Result<ProcessExit, RunError> {
+        let args = ["-c", script, "sh"].into_iter().map(OsString::from).collect();
+        let (stdin, limits) = (Stdin::Null, self.limits);
+        self.run(Command { program: "sh".into(), args, stdin, limits }, cancel)
+    }
+
+    pub(super) fn run(&self, command: Command, cancel: &Cancel) -> Result<ProcessExit, RunError> {
+        let spec = Spec {
+            program: command.program,
+            args: command.args,
+            folder: self.folder.clone(),
+            env: self.env.clone(),
+            stdin: command.stdin,
+            limits: command.limits,
+            lock: PathBuf::from(&self.key),
+            fence: self.fence.clone(),
+            mark: Mark::new(MARK, &self.key).map_err(RunError::Bad)?,
+        };
+        self.supervisor.run(&spec, cancel, &mut |_, _| {})
+    }
+
+    /// Whether a program of this name is in the PATH of the environment.
+    pub(super) fn has(&self, program: &str) -> bool {
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+        let folders = path.map(std::env::split_paths).into_iter().flatten();
+        folders.into_iter().any(|folder| folder.is_absolute() && folder.join(program).is_file())
+    }
+}
