@@ -46,15 +46,6 @@ impl Kind {
         }
     }
 
-    /// The other one.
-    #[must_use]
-    pub fn other(self) -> Kind {
-        match self {
-            Kind::Failure => Kind::Pattern,
-            Kind::Pattern => Kind::Failure,
-        }
-    }
-
     pub(crate) fn number(self) -> i64 {
         match self {
             Kind::Failure => 1,

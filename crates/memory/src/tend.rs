@@ -66,13 +66,6 @@ pub struct Helped {
     pub not_helped: usize,
 }
 
-impl Helped {
-    /// `{helped, not_helped}`.
-    pub fn to_json(self) -> Json {
-        Object::new().with("helped", self.helped).with("not_helped", self.not_helped).into()
-    }
-}
-
 impl Lessons<'_> {
     /// Counts that a lesson helped or did not. Without a kind, failures are looked at first. `false` if
     /// there is no such lesson.

@@ -33,16 +33,6 @@ impl Kind {
             Kind::Unknown => "UNKNOWN",
         }
     }
-
-    /// The exit code of `decision FILE`.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Kind::Proceed => 0,
-            Kind::Unknown => 1,
-            Kind::Clarify => 2,
-            Kind::Confirm => 3,
-        }
-    }
 }
 
 /// What a planner's text says.
@@ -417,8 +407,6 @@ mod tests {
             assert_eq!(found.markers.is_empty(), expected == "UNKNOWN", "{text}");
         }
         assert_eq!(parse(PLAN).kind, Kind::Proceed);
-        let codes = [Kind::Proceed, Kind::Unknown, Kind::Clarify, Kind::Confirm].map(Kind::exit_code);
-        assert_eq!(codes, [0, 1, 2, 3]);
     }
 
     #[test]

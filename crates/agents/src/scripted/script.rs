@@ -19,7 +19,7 @@
 //! `submit`, `reply`, `ask`, `die`, `hang`, `flood`, `outage`. `silent` names meters that it does not
 //! report. TOML says all of this; there is no second form.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,15 +139,6 @@ impl Script {
             .map(|(at, scene)| scene.read().map_err(|why| format!("scene {}, {why}", at + 1)))
             .collect();
         Ok(Script { scenes: scenes?.into() })
-    }
-
-    /// Reads a script from a file.
-    pub fn load(path: &Path) -> Result<Script, String> {
-        let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-        if found.len() > MAX_SCRIPT_BYTES {
-            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", found.len()));
-        }
-        Script::parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
     }
 }
 

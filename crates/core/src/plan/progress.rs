@@ -74,21 +74,6 @@ impl fmt::Display for UnknownStatus {
 
 impl Error for UnknownStatus {}
 
-/// A seq that names no task of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownTask {
-    /// The seq, as it was given.
-    pub seq: Name,
-}
-
-impl fmt::Display for UnknownTask {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Unknown task: {}", self.seq)
-    }
-}
-
-impl Error for UnknownTask {}
-
 /// A task that can never run as things stand: it waits, at any distance, for a blocked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
@@ -229,12 +214,6 @@ impl Progress {
     }
 
     /// Gives a task a status and answers the one it had. Touches only the task's own dependents.
-    pub fn settle(&mut self, seq: &str, status: Status) -> Result<Status, UnknownTask> {
-        let place = self.graph.find(seq).ok_or_else(|| UnknownTask { seq: seq.into() })?;
-        Ok(self.settle_at(place, status))
-    }
-
-    /// As [`Progress::settle`], for a task whose place is known.
     pub fn settle_at(&mut self, place: Place, status: Status) -> Status {
         let before = std::mem::replace(&mut self.statuses[place.index()], status);
         if before == status {

@@ -61,8 +61,6 @@ pub struct Findings {
     pub verdicts: BTreeMap<Name, Vec<Name>>,
     /// States that settle as `complete` and can be reached without passing any gate.
     pub ungated: Vec<Name>,
-    /// The types learnt.
-    pub tables: Tables,
 }
 
 impl Findings {
@@ -90,7 +88,7 @@ pub fn check_all(documents: &BTreeMap<Name, Pasted>, catalogue: &Catalogue) -> B
             Some(walked) if !stale.contains(name) => walked,
             Some(_) | None => walk_all(&world, pasted, &tables),
         };
-        all.insert(name.clone(), findings(&world, pasted, tables, walked));
+        all.insert(name.clone(), findings(&world, pasted, walked));
     }
     all
 }
@@ -171,11 +169,10 @@ fn children_first<'a>(documents: &BTreeMap<Name, Pasted>, names: &'a BTreeSet<Na
     children.into_iter().chain(parents).collect()
 }
 
-fn findings(world: &World<'_>, pasted: &Pasted, tables: Tables, walked: Walked) -> Findings {
+fn findings(world: &World<'_>, pasted: &Pasted, walked: Walked) -> Findings {
     let mut findings = Findings {
         problems: headers::check(world, pasted),
         states: walked.states,
-        tables,
         ..Findings::default()
     };
     findings.problems.extend(walked.problems);

@@ -49,7 +49,7 @@ impl World {
             if let Some(place) = old.progress.graph().find(&task.seq)
                 && old.progress.status(place) == Status::Complete
             {
-                self.progress.settle(&task.seq, Status::Complete).unwrap();
+                settle(&mut self.progress, &task.seq, Status::Complete);
             }
         }
         let Value::Record(merged) = plan(&self.tasks) else { unreachable!() };
@@ -94,7 +94,7 @@ impl World {
             }
             "workspace.create" => {
                 let seq = given("task");
-                self.progress.settle(&seq, Status::InProgress).unwrap();
+                settle(&mut self.progress, &seq, Status::InProgress);
                 let direct = self.tasks.iter().any(|task| task.seq == seq && task.how == "direct");
                 fields([
                     ("path", Value::text(&seq)),
@@ -105,7 +105,7 @@ impl World {
             "campaign.update_task" => {
                 let complete = given("verdict") == "complete";
                 let status = if complete { Status::Complete } else { Status::Blocked };
-                self.progress.settle(&given("task"), status).unwrap();
+                settle(&mut self.progress, &given("task"), status);
                 fields([("seq", Value::text(given("task"))), ("status", Value::text(status.as_str()))])
             }
             "campaign.cascade_status" => {
@@ -192,4 +192,9 @@ fn plan(tasks: &[Task]) -> Value {
 
 fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
     fields.map(|(name, value)| (Name::from(name), value)).into()
+}
+
+fn settle(progress: &mut Progress, seq: &str, status: Status) {
+    let place = progress.graph().find(seq).unwrap();
+    progress.settle_at(place, status);
 }

@@ -14,7 +14,7 @@ pub use lesson::{
 };
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
 
-use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};
+use crate::workspace::{FileName, Status};
 use ftl_core::json::Json;
 
 /// How many pairs of failures of one analysis are linked.
@@ -157,22 +157,6 @@ pub fn links(failures: &[NewFailure], patterns: &[NewPattern]) -> Links {
         }
     }
     links
-}
-
-/// Whether each lesson that came from memory was used: helped, or not.
-pub fn feedback(workspace: &Workspace) -> Vec<(Used, bool)> {
-    let Some(known) = &workspace.prior_knowledge else { return Vec::new() };
-    let failures =
-        known.failures.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Failure));
-    let patterns =
-        known.patterns.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Pattern));
-    let used = workspace.utilized.as_deref().unwrap_or_default();
-    let judged = |(name, kind): (&String, LessonKind)| {
-        let lesson = Used { name: name.clone(), kind };
-        let helped = used.contains(&lesson);
-        (lesson, helped)
-    };
-    failures.chain(patterns).map(judged).collect()
 }
 
 /// Workspace files by status, as `observer list` prints them. Other files are left out.
