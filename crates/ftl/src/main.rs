@@ -31,7 +31,6 @@ mod talk;
 mod target;
 mod tasks;
 mod when;
-mod write;
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -31,7 +31,6 @@ use crate::failure::Failure;
 use crate::out::Out;
 use crate::paint::{self, joined, paint, safe};
 use crate::session::{self, session_failure};
-use crate::write;
 
 /// What is said to an agent that is probed: as little as possible.
 const PROBE: &str =
@@ -362,7 +361,7 @@ fn record(cli: &Cli, id: &str, file: Option<&std::path::Path>, out: &Out) -> Res
     let text = script_of(&sessions).map_err(damaged)?;
     match file {
         Some(file) => {
-            write::replace(file, &text).map_err(|error| {
+            ftl_folder::replace_own(file, text.as_bytes()).map_err(|error| {
                 Failure::new(format!("{} cannot be written: {error}", file.display()), "name another file")
             })?;
             if out.is_json() {
