@@ -19,6 +19,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use ftl_agents::scripted::rehearsal::Rehearsal;
 use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::catalogue::build::{Delivered, Delivery};
 use ftl_core::run::{Adoption, Entry, Run, Usage};
@@ -34,7 +35,6 @@ pub use self::wiring::{prompts, secrets};
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::hands::agents::Listener;
-use crate::hands::script::Script;
 use crate::hands::site::retry::kept_of_task;
 use crate::hands::site::{Route, Sites};
 use ftl_code::commands::look::Look;
@@ -277,8 +277,8 @@ impl Session {
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did, or where a role has
     /// no agent.
     pub fn staffed(&self, protocol: &str, given: Given<'_>) -> Result<Vec<String>, SessionError> {
-        let script = given.script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
-        let names = script.as_ref().map(Script::names).unwrap_or_default();
+        let script = given.script.map(Rehearsal::parse).transpose().map_err(SessionError::Machine)?;
+        let names = script.as_ref().map(Rehearsal::names).unwrap_or_default();
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
         let roster = self.wiring.roster_with(given.choice)?;
