@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use ftl_core::plan::{Cascade, CascadeState, Graph, MAX_ROOTS, Place, Problem, Problems, Progress, Status};
+use ftl_core::plan::{
+    Cascade, CascadeState, Graph, MAX_ROOTS, Place, Problem, Problems, Progress, Status, parse_status,
+};
 
 /// `002<001,003` is task 002, which depends on 001 and 003.
 fn build(plan: &str) -> Result<Graph, Problems> {
@@ -145,7 +147,7 @@ fn blocks_propagate_at_any_time() {
 
 #[test]
 fn words_that_are_not_known_are_refused() {
-    let unknown = Status::parse("done").unwrap_err();
+    let unknown = parse_status("done").unwrap_err();
     assert_eq!(
         unknown.to_string(),
         "Unknown task status: done (one of pending, in_progress, complete, blocked)"

@@ -13,7 +13,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-
 use super::id::RunId;
 use super::{Folder, Use, lock, open, remove_whole};
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::error::At as _;
-use super::{GitError, Person};
 use super::runner::{Call, MAX_GIT_OUTPUT, MAX_GIT_TIME, Output, Runner};
+use super::{GitError, Person};
 
 /// How far a question may go.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-
 use super::error::At as _;
 use super::{GitError, Repo, Trouble, Watch};
 use ftl_folder::id::RunId;

@@ -115,12 +115,7 @@ fn lay(block: &Block, around: &Around, catalogue: &Catalogue, nodes: &mut Vec<No
         if let Some(otherwise) = otherwise {
             nodes[place as usize].otherwise = otherwise.first().map(|first| first.place);
             let guards = around.guards.clone();
-            lay(
-                otherwise,
-                &Around { guards, up: Some(place), after: next },
-                catalogue,
-                nodes,
-            );
+            lay(otherwise, &Around { guards, up: Some(place), after: next }, catalogue, nodes);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::params;
 
-use crate::lesson::{Kind, Lesson};
+use crate::lesson::{Keys as _, Kind, Lesson};
 use crate::lessons::Memo;
 use crate::lessons::{COLUMNS, Kept, Lessons, read};
 use crate::search::{Hit, Way};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lesson::{Kind, Lesson};
+use crate::lesson::{Keys as _, Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::relate;
 use crate::time::Now;

@@ -5,35 +5,11 @@
 
 use crate::extract::{self, fences};
 use crate::plan_file::{self, PlanErrors, Reading};
+pub use ftl_core::catalogue::flow::DecisionKind as Kind;
 use ftl_core::json::Json;
 
 /// How many questions are taken from one text.
 pub const MAX_QUESTIONS: usize = 100;
-
-/// What a planner decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// There is a plan; go on with it.
-    Proceed,
-    /// Questions must be answered first.
-    Clarify,
-    /// A person must confirm a choice first.
-    Confirm,
-    /// The text says none of these.
-    Unknown,
-}
-
-impl Kind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Kind::Proceed => "PROCEED",
-            Kind::Clarify => "CLARIFY",
-            Kind::Confirm => "CONFIRM",
-            Kind::Unknown => "UNKNOWN",
-        }
-    }
-}
 
 /// What a planner's text says.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,6 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-
 use super::projected::{Form, Projected};
 use super::sheet::{self, Sheet, stow};
 use super::{RecordError, Records};

@@ -91,7 +91,10 @@ fn a_limit_holds_keeps_the_work_and_goes_on_after_a_raise() {
 #[test]
 fn what_nobody_reports_is_charged_in_full_and_shown_as_unknown() {
     let dir = drafts("[reserve]\ntokens = 700\n");
-    dir.write("script.toml", SCRIPT.replace("usage = { tokens = 1200, ", "silent = [\"tokens\"]\nusage = { "));
+    dir.write(
+        "script.toml",
+        SCRIPT.replace("usage = { tokens = 1200, ", "silent = [\"tokens\"]\nusage = { "),
+    );
     dir.ftl(&["run", "drafts", "objective=x", "--script", "script.toml"]).code(0);
     let shown = dir.ftl(&["status", "--json"]).json()["runs"][0].clone();
     let tokens = serde_json::json!({ "used": 2800, "limit": 5_000_000, "reserved": 0, "unknown": 4 });

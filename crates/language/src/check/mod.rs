@@ -170,11 +170,8 @@ fn children_first<'a>(documents: &BTreeMap<Name, Pasted>, names: &'a BTreeSet<Na
 }
 
 fn findings(world: &World<'_>, pasted: &Pasted, walked: Walked) -> Findings {
-    let mut findings = Findings {
-        problems: headers::check(world, pasted),
-        states: walked.states,
-        ..Findings::default()
-    };
+    let mut findings =
+        Findings { problems: headers::check(world, pasted), states: walked.states, ..Findings::default() };
     findings.problems.extend(walked.problems);
     let broken = pasted.document.broken || findings.states.values().any(|facts| facts.broken);
     if !broken {

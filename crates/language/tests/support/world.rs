@@ -106,7 +106,7 @@ impl World {
                 let complete = given("verdict") == "complete";
                 let status = if complete { Status::Complete } else { Status::Blocked };
                 settle(&mut self.progress, &given("task"), status);
-                fields([("seq", Value::text(given("task"))), ("status", Value::text(status.as_str()))])
+                fields([("seq", Value::text(given("task"))), ("status", Value::text(status.word()))])
             }
             "campaign.cascade_status" => {
                 let cascade = Cascade::of(Some(&self.progress));
@@ -115,7 +115,7 @@ impl World {
                     Value::record([("seq", Value::text(&task.seq)), ("blocked_by", Value::list(by))])
                 });
                 fields([
-                    ("state", Value::text(cascade.state.as_str())),
+                    ("state", Value::text(cascade.state.word())),
                     ("complete", count(cascade.complete)),
                     ("blocked", count(cascade.blocked)),
                     ("pending", count(cascade.pending)),
@@ -157,7 +157,7 @@ impl World {
                 ("slug", Value::text(&task.seq)),
                 ("worker", Value::text(worker)),
                 ("depends", Value::list(task.depends.iter().map(Value::text))),
-                ("status", Value::text(self.status(&task.seq).as_str())),
+                ("status", Value::text(self.status(&task.seq).word())),
             ])
         });
         Value::list(tasks)

@@ -15,6 +15,7 @@ pub use lesson::{
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
 
 use crate::workspace::{FileName, Status};
+pub use ftl_core::catalogue::flow::BlockStatus as Standing;
 use ftl_core::json::Json;
 
 /// How many pairs of failures of one analysis are linked.
@@ -35,36 +36,11 @@ pub enum Rerun {
     CouldNotRun(String),
 }
 
-/// What that says about the block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It still fails.
-    Confirmed,
-    /// It passes now.
-    FalsePositive,
-    /// Nobody can tell.
-    Indeterminate,
-    /// It could not be run.
-    Error,
-}
-
-impl Standing {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Standing::Confirmed => "CONFIRMED",
-            Standing::FalsePositive => "FALSE_POSITIVE",
-            Standing::Indeterminate => "INDETERMINATE",
-            Standing::Error => "ERROR",
-        }
-    }
-
-    /// Whether the block teaches something.
-    pub fn is_learned(self) -> bool {
-        match self {
-            Standing::Confirmed => true,
-            Standing::FalsePositive | Standing::Indeterminate | Standing::Error => false,
-        }
+/// Whether a block of that standing teaches something.
+pub fn is_learned(standing: Standing) -> bool {
+    match standing {
+        Standing::Confirmed => true,
+        Standing::FalsePositive | Standing::Indeterminate | Standing::Error => false,
     }
 }
 

@@ -38,7 +38,7 @@ fn judged_by_how_it_ended() {
     for (rerun, word, reason, learned) in cases {
         let found = judge(&rerun);
         assert_eq!((found.standing.word(), found.reason.as_str()), (word, reason));
-        assert_eq!(found.standing.is_learned(), learned, "{rerun:?}");
+        assert_eq!(is_learned(found.standing), learned, "{rerun:?}");
     }
 }
 

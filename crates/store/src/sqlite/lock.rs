@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-
 use ftl_folder::{self as folder, Use};
 use ftl_process::gate::{Gate, Inside};
 use ftl_process::holder::{self, Locked, Locking, Wait};
