@@ -119,7 +119,6 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<Exit, Failure
         max_failures: asked.max_failures,
         max_patterns: asked.max_patterns,
         all: asked.all,
-        tiers: asked.include_tiers,
         ..Asked::default()
     };
     let now = now();

@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod id;
+pub mod lock;
 pub mod place;
 mod refusal;
 mod remove;
@@ -30,7 +31,7 @@ use rustix::io::Errno;
 
 pub use refusal::Refusal;
 pub use remove::{MAX_DEPTH, remove_whole, remove_whole_below};
-pub use replace::{Beside, mark, replace};
+pub use replace::{Beside, mark, replace, replace_own, replace_soon};
 pub use spot::{Spot, set_mode};
 
 /// The folder below which no link is followed.

@@ -17,7 +17,6 @@ mod shield;
 mod talk;
 mod target;
 mod tasks;
-mod write;
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -35,6 +35,7 @@
 //! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
 mod again;
+mod ask;
 mod branch;
 mod chamber;
 pub mod change;
@@ -89,6 +90,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+pub use ask::{Answer, AskLimits, ask, ask_within, clone_shared, make_repository};
 pub use branch::Branch;
 pub use clean::{Cleaning, LANDED, Leftover, Leftovers, UNDO_SECONDS};
 pub use commit::Person;

@@ -115,11 +115,6 @@ impl Artifact {
         &self.json
     }
 
-    /// Its path, as people are told it.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
     /// The whole of it, which must be an object.
     pub fn root(&self) -> Result<View<'_>, Malformed> {
         let root = View { artifact: self, json: &self.json, at: Vec::new() };

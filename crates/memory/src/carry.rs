@@ -6,7 +6,7 @@
 use rusqlite::OptionalExtension as _;
 
 use crate::learn::{Warning, merge};
-use crate::lesson::{Kind, Lesson};
+use crate::lesson::{Keys as _, Kind, Lesson};
 use crate::lessons::Lessons;
 use crate::scan;
 use crate::text;

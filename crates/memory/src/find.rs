@@ -17,7 +17,6 @@ use crate::text;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth;
-use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// A longer expression is not tried.
 pub const MAX_EXPRESSION: usize = 1_000;
@@ -65,14 +64,6 @@ pub struct Answer {
     pub by: By,
     /// How near it is, calibrated.
     pub relevance: f64,
-}
-
-impl Answer {
-    /// The entry with `_by` and `_relevance` at its end.
-    pub fn to_json(&self) -> Json {
-        let body: Object = self.lesson.body().clone();
-        body.with("_by", self.by.word()).with("_relevance", worth::thousandths(self.relevance)).into()
-    }
 }
 
 impl Lessons<'_> {

@@ -6,6 +6,7 @@
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::Use;
+pub use ftl_core::catalogue::spec::LessonKind as Kind;
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 /// A lesson longer than this, as JSON, is refused.
@@ -17,45 +18,27 @@ pub const UNKNOWN: &str = "UNKNOWN";
 /// How long a name made from a trigger is.
 const NAME_CHARS: usize = 40;
 
-/// What a lesson tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Something that went wrong.
-    Failure,
-    /// Something that worked.
-    Pattern,
+/// What the store and `memory.json` call the lessons of a kind.
+pub(crate) trait Keys {
+    /// The key of its list in `memory.json`.
+    fn list(self) -> &'static str;
+    /// Its number in the store.
+    fn number(self) -> i64;
+    /// The key of what helps.
+    fn remedy(self) -> &'static str;
+    /// The key of what it is worth.
+    fn value(self) -> &'static str;
 }
 
-impl Kind {
-    /// Both, failures first.
-    pub const ALL: [Kind; 2] = [Kind::Failure, Kind::Pattern];
-
-    /// `failure` or `pattern`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Failure => "failure",
-            Kind::Pattern => "pattern",
-        }
-    }
-
-    /// The key of its list in `memory.json`.
-    pub fn list(self) -> &'static str {
+impl Keys for Kind {
+    fn list(self) -> &'static str {
         match self {
             Kind::Failure => "failures",
             Kind::Pattern => "patterns",
         }
     }
 
-    /// The other one.
-    #[must_use]
-    pub fn other(self) -> Kind {
-        match self {
-            Kind::Failure => Kind::Pattern,
-            Kind::Pattern => Kind::Failure,
-        }
-    }
-
-    pub(crate) fn number(self) -> i64 {
+    fn number(self) -> i64 {
         match self {
             Kind::Failure => 1,
             Kind::Pattern => 2,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
-use crate::lesson::{Kind, Lesson};
+use crate::lesson::{Keys as _, Kind, Lesson};
 use crate::scan::Suspicion;
 use crate::similar::Plain;
 use crate::similar::overlap::Words;

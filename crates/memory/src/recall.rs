@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::params;
 
-use crate::lesson::{Kind, Lesson};
+use crate::lesson::{Keys as _, Kind, Lesson};
 use crate::lessons::Memo;
 use crate::lessons::{COLUMNS, Kept, Lessons, read};
 use crate::search::{Hit, Way};
@@ -16,9 +16,6 @@ use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::{self, Tier};
 use ftl_core::json::{Json, Object, ObjectExt as _};
-
-/// `query` lists so many, unless somebody says otherwise.
-pub const QUERY_ROWS: usize = 50;
 
 /// So many lessons with a tag are looked at for an objective.
 const MAX_TAGGED: usize = 4_000;
@@ -58,8 +55,6 @@ pub struct Asked {
     pub max_patterns: usize,
     /// Everything, without an objective and without limits.
     pub all: bool,
-    /// Says the tier of each.
-    pub tiers: bool,
     /// For a prompt: nothing of the archive tier, also if that leaves nothing.
     pub inject: bool,
     /// Also what is related to a hit by one hop, within the limits.
@@ -75,7 +70,6 @@ impl Default for Asked {
             max_failures: 5,
             max_patterns: 3,
             all: false,
-            tiers: false,
             inject: false,
             expand: false,
         }

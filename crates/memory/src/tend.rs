@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lesson::{Kind, Lesson};
+use crate::lesson::{Keys as _, Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::relate;
 use crate::time::Now;
@@ -64,13 +64,6 @@ pub struct Helped {
     pub helped: usize,
     /// Injected and not used.
     pub not_helped: usize,
-}
-
-impl Helped {
-    /// `{helped, not_helped}`.
-    pub fn to_json(self) -> Json {
-        Object::new().with("helped", self.helped).with("not_helped", self.not_helped).into()
-    }
 }
 
 impl Lessons<'_> {

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::embed::Vector;
-use crate::lesson::Kind;
+use crate::lesson::{Keys as _, Kind};
 use crate::trouble::Trouble;
 
 const SLOTS: i64 = 128;

@@ -27,6 +27,7 @@ mod leash;
 pub mod lineage;
 pub mod lock;
 pub mod procfs;
+pub mod programs;
 pub mod secrets;
 mod signals;
 mod stdin;

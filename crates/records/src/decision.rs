@@ -5,45 +5,11 @@
 
 use crate::extract::{self, fences};
 use crate::plan_file::{self, PlanErrors, Reading};
+pub use ftl_core::catalogue::flow::DecisionKind as Kind;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How many questions are taken from one text.
 pub const MAX_QUESTIONS: usize = 100;
-
-/// What a planner decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// There is a plan; go on with it.
-    Proceed,
-    /// Questions must be answered first.
-    Clarify,
-    /// A person must confirm a choice first.
-    Confirm,
-    /// The text says none of these.
-    Unknown,
-}
-
-impl Kind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Kind::Proceed => "PROCEED",
-            Kind::Clarify => "CLARIFY",
-            Kind::Confirm => "CONFIRM",
-            Kind::Unknown => "UNKNOWN",
-        }
-    }
-
-    /// The exit code of `decision FILE`.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Kind::Proceed => 0,
-            Kind::Unknown => 1,
-            Kind::Clarify => 2,
-            Kind::Confirm => 3,
-        }
-    }
-}
 
 /// What a planner's text says.
 #[derive(Clone, Debug, PartialEq)]
@@ -419,8 +385,6 @@ mod tests {
             assert_eq!(found.markers.is_empty(), expected == "UNKNOWN", "{text}");
         }
         assert_eq!(parse(PLAN).kind, Kind::Proceed);
-        let codes = [Kind::Proceed, Kind::Unknown, Kind::Clarify, Kind::Confirm].map(Kind::exit_code);
-        assert_eq!(codes, [0, 1, 2, 3]);
     }
 
     #[test]

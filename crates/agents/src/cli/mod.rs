@@ -20,7 +20,6 @@ mod talk;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +32,8 @@ pub use fill::{Filling, Template};
 pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS};
 pub use rules::{Back, Called, End, Event, MAX_RULES, Rule, Since, Used};
 pub use talk::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
+
+use ftl_process::programs;
 
 use crate::bench::{Bench, SPEAKING};
 use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session};
@@ -82,16 +83,9 @@ impl Binding {
     /// The program as it would be started, if it can be found.
     pub fn found(&self) -> Option<PathBuf> {
         let program = self.program.clone().unwrap_or_else(|| (&self.adapter.program).into());
-        if program.components().count() > 1 {
-            return Some(program).filter(|path| is_program(path));
-        }
-        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path)?;
-        std::env::split_paths(path).map(|folder| folder.join(&program)).find(|path| is_program(path))
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+        programs::find(program, path.into_iter().flat_map(std::env::split_paths))
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// A backend that speaks to a program.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub use problem::{Problem, Problems};
 pub use progress::{
-    Cascade, CascadeState, MAX_ROOTS, Progress, Status, UnknownStatus, UnknownTask, Unreachable,
+    Cascade, CascadeState, MAX_ROOTS, Progress, Status, UnknownStatus, Unreachable, parse_status,
 };
 
 use crate::value::Name;

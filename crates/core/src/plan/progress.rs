@@ -12,51 +12,11 @@ use std::iter::Copied;
 use std::sync::Arc;
 
 use super::{Graph, Place};
+pub use crate::catalogue::campaign::{CascadeState, TaskStatus as Status};
 use crate::value::Name;
 
 /// How many root causes are listed for one task.
 pub const MAX_ROOTS: usize = 64;
-
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    /// Not begun.
-    #[default]
-    Pending,
-    /// Somebody works on it.
-    InProgress,
-    /// Done, with success.
-    Complete,
-    /// Ended without success, or below a task that did.
-    Blocked,
-}
-
-impl Status {
-    /// All of them, in the order of a task's life.
-    pub const ALL: [Status; 4] = [Status::Pending, Status::InProgress, Status::Complete, Status::Blocked];
-
-    /// The word for it, as plans spell it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Status::Pending => "pending",
-            Status::InProgress => "in_progress",
-            Status::Complete => "complete",
-            Status::Blocked => "blocked",
-        }
-    }
-
-    /// Reads the word for it.
-    pub fn parse(text: &str) -> Result<Status, UnknownStatus> {
-        let found = Status::ALL.into_iter().find(|status| status.as_str() == text);
-        found.ok_or_else(|| UnknownStatus { text: text.into() })
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
 
 /// A word that is no status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,27 +27,17 @@ pub struct UnknownStatus {
 
 impl fmt::Display for UnknownStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = Status::ALL.map(Status::as_str).join(", ");
+        let words = Status::WORDS.join(", ");
         write!(out, "Unknown task status: {} (one of {words})", self.text)
     }
 }
 
 impl Error for UnknownStatus {}
 
-/// A seq that names no task of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownTask {
-    /// The seq, as it was given.
-    pub seq: Name,
+/// Reads the word of a status, as plans spell it.
+pub fn parse_status(text: &str) -> Result<Status, UnknownStatus> {
+    Status::parse(text).ok_or_else(|| UnknownStatus { text: text.into() })
 }
-
-impl fmt::Display for UnknownTask {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Unknown task: {}", self.seq)
-    }
-}
-
-impl Error for UnknownTask {}
 
 /// A task that can never run as things stand: it waits, at any distance, for a blocked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,41 +52,6 @@ pub struct Unreachable {
     pub root_causes: Vec<Name>,
     /// Whether there are more root causes than are listed.
     pub more_causes: bool,
-}
-
-/// How the campaign as a whole stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CascadeState {
-    /// There is no plan.
-    None,
-    /// Nothing is left to do.
-    Complete,
-    /// Something runs or may start.
-    InProgress,
-    /// Nothing runs or may start, and a waiting task can never run.
-    Stuck,
-    /// Nothing runs or may start, and nothing says why. A checked graph never gets here; the word
-    /// belongs to the five of the FTL protocol, so readers must know it.
-    AllBlocked,
-}
-
-impl CascadeState {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CascadeState::None => "none",
-            CascadeState::Complete => "complete",
-            CascadeState::InProgress => "in_progress",
-            CascadeState::Stuck => "stuck",
-            CascadeState::AllBlocked => "all_blocked",
-        }
-    }
-}
-
-impl fmt::Display for CascadeState {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
 }
 
 /// How the campaign stands, with its counts.
@@ -229,12 +144,6 @@ impl Progress {
     }
 
     /// Gives a task a status and answers the one it had. Touches only the task's own dependents.
-    pub fn settle(&mut self, seq: &str, status: Status) -> Result<Status, UnknownTask> {
-        let place = self.graph.find(seq).ok_or_else(|| UnknownTask { seq: seq.into() })?;
-        Ok(self.settle_at(place, status))
-    }
-
-    /// As [`Progress::settle`], for a task whose place is known.
     pub fn settle_at(&mut self, place: Place, status: Status) -> Status {
         let before = std::mem::replace(&mut self.statuses[place.index()], status);
         if before == status {

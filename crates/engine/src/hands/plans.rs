@@ -88,19 +88,13 @@ fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
         (Some(Ok(plan)), _) => Some(plan.to_shape()),
         (Some(Err(_)) | None, _) => None,
     };
-    let kind = match found.kind {
-        decision::Kind::Proceed => flow::DecisionKind::Proceed,
-        decision::Kind::Clarify => flow::DecisionKind::Clarify,
-        decision::Kind::Confirm => flow::DecisionKind::Confirm,
-        decision::Kind::Unknown => flow::DecisionKind::Unknown,
-    };
     // A question without a question mark is one, too.
     let mut questions = found.questions.clone();
     if questions.is_empty() && matches!(found.kind, decision::Kind::Clarify | decision::Kind::Confirm) {
         questions.push(decision::prose(&asked.text));
     }
     flow::Decision {
-        kind,
+        kind: found.kind,
         problems,
         plan,
         selection: questions.first().cloned(),

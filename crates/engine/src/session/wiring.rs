@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ftl_agents::contract::Lobby;
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
+use ftl_agents::scripted::rehearsal::Rehearsal;
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{Action as _, Catalogue};
@@ -20,7 +21,7 @@ use super::options::{OptionFiles, RunOptions};
 use crate::hands::Workshop;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::explorer::Explorer;
-use crate::hands::script::{Script, Scripted};
+use crate::hands::script::Scripted;
 use crate::hands::shell::{Probes, Shell};
 use crate::hands::site::Sites;
 use crate::hands::table::{AgentResources, Given, RecordAccess, Resources};
@@ -160,7 +161,7 @@ impl Wiring {
     }
 
     /// Has a script answer what it names, and what nothing else performs.
-    fn play(&self, workshop: Workshop, script: Script, shell: Arc<Shell>) -> Workshop {
+    fn play(&self, workshop: Workshop, script: Rehearsal, shell: Arc<Shell>) -> Workshop {
         let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
         let scripted = Arc::new(Scripted::new(script, self.options.folder(), Some(shell)));
         let workshop =

@@ -28,7 +28,6 @@ use ftl_view::paint::{self, joined, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli;
-use crate::write;
 
 /// What is said to an agent that is probed: as little as possible.
 const PROBE: &str =
@@ -359,7 +358,7 @@ fn record(cli: &GlobalArgs, id: &str, file: Option<&std::path::Path>, out: &Out)
     let text = script_of(&sessions).map_err(damaged)?;
     match file {
         Some(file) => {
-            write::replace(file, &text).map_err(|error| {
+            ftl_folder::replace_own(file, text.as_bytes()).map_err(|error| {
                 Failure::new(format!("{} cannot be written: {error}", file.display()), "name another file")
             })?;
             if out.is_json() {

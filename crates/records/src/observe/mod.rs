@@ -14,7 +14,8 @@ pub use lesson::{
 };
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
 
-use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};
+use crate::workspace::{FileName, Status};
+pub use ftl_core::catalogue::flow::BlockStatus as Standing;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How many pairs of failures of one analysis are linked.
@@ -35,36 +36,11 @@ pub enum Rerun {
     CouldNotRun(String),
 }
 
-/// What that says about the block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// The verify command of the block still fails.
-    Confirmed,
-    /// The verify command of the block passes now: there is nothing to learn.
-    FalsePositive,
-    /// The result allows no conclusion.
-    Indeterminate,
-    /// It could not be run.
-    Error,
-}
-
-impl Standing {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Standing::Confirmed => "CONFIRMED",
-            Standing::FalsePositive => "FALSE_POSITIVE",
-            Standing::Indeterminate => "INDETERMINATE",
-            Standing::Error => "ERROR",
-        }
-    }
-
-    /// Whether the block teaches something.
-    pub fn is_learned(self) -> bool {
-        match self {
-            Standing::Confirmed => true,
-            Standing::FalsePositive | Standing::Indeterminate | Standing::Error => false,
-        }
+/// Whether a block of that standing teaches something.
+pub fn is_learned(standing: Standing) -> bool {
+    match standing {
+        Standing::Confirmed => true,
+        Standing::FalsePositive | Standing::Indeterminate | Standing::Error => false,
     }
 }
 
@@ -157,22 +133,6 @@ pub fn links(failures: &[NewFailure], patterns: &[NewPattern]) -> Links {
         }
     }
     links
-}
-
-/// Whether each lesson that came from memory was used: helped, or not.
-pub fn feedback(workspace: &Workspace) -> Vec<(Used, bool)> {
-    let Some(known) = &workspace.prior_knowledge else { return Vec::new() };
-    let failures =
-        known.failures.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Failure));
-    let patterns =
-        known.patterns.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Pattern));
-    let used = workspace.utilized.as_deref().unwrap_or_default();
-    let judged = |(name, kind): (&String, LessonKind)| {
-        let lesson = Used { name: name.clone(), kind };
-        let helped = used.contains(&lesson);
-        (lesson, helped)
-    };
-    failures.chain(patterns).map(judged).collect()
 }
 
 /// Workspace files by status, as `observer list` prints them. Other files are left out.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use ftl_core::plan::{Graph, Problem, Seq, Status};
+use ftl_core::plan::{Graph, Problem, Seq, Status, parse_status};
 
 use super::errors::{Found, PlanErrors};
 use super::{DEFAULT_BUDGET, DirectMode, Plan, Spelled, Task, TaskType, Worker, fields};
@@ -79,7 +79,7 @@ impl CampaignTask {
             ("slug", Json::from(self.task.slug.as_str())),
             ("type", Json::from(self.task.kind.word())),
             ("depends", self.task.depends_json()),
-            ("status", Json::from(self.status.as_str())),
+            ("status", Json::from(self.status.word())),
         ]);
         if let Some(at) = &self.updated_at {
             json.put("updated_at", at.as_str());
@@ -244,7 +244,7 @@ pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String
     let text = |key: &str| json.get(key).and_then(Json::as_str);
     let number = || json.get("seq")?.as_whole().map(|number| format!("{number:03}"));
     let seq = text("seq").map(str::to_owned).or_else(number).ok_or("a task has no seq")?;
-    let status = Status::parse(text("status").unwrap_or("pending"));
+    let status = parse_status(text("status").unwrap_or("pending"));
     let status = status.map_err(|error| format!("task {seq}: {error}"))?;
     Ok((seq, list(json, "depends"), status))
 }

@@ -12,6 +12,7 @@ mod xml;
 
 use std::fmt;
 
+pub use ftl_core::catalogue::spec::{LessonKind, WorkspaceStatus as Status};
 use ftl_core::plan::Seq;
 
 pub use close::{BlockReason, Closed, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
@@ -48,36 +49,6 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-/// How far a workspace has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    /// Work may go on.
-    Active,
-    /// Its task is done and verified.
-    Complete,
-    /// Ended without success, with what was learned.
-    Blocked,
-}
-
-impl Status {
-    /// Every one of them.
-    pub const ALL: [Status; 3] = [Status::Active, Status::Complete, Status::Blocked];
-
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Status::Active => "active",
-            Status::Complete => "complete",
-            Status::Blocked => "blocked",
-        }
-    }
-
-    /// Reads the word for it.
-    pub fn parse(text: &str) -> Option<Status> {
-        [Status::Active, Status::Complete, Status::Blocked].into_iter().find(|status| status.word() == text)
-    }
-}
 
 /// The name of a workspace file: `SEQ_slug_status.xml`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -260,30 +231,6 @@ pub struct Used {
     pub name: String,
     /// Whether it is a failure or a pattern.
     pub kind: LessonKind,
-}
-
-/// What kind of lesson it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LessonKind {
-    /// Something that went wrong.
-    Failure,
-    /// Something that went well.
-    Pattern,
-}
-
-impl LessonKind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            LessonKind::Failure => "failure",
-            LessonKind::Pattern => "pattern",
-        }
-    }
-
-    /// Reads the word for it.
-    pub fn parse(text: &str) -> Option<LessonKind> {
-        [LessonKind::Failure, LessonKind::Pattern].into_iter().find(|kind| kind.word() == text)
-    }
 }
 
 /// Why a workspace is blocked: what is after the first `BLOCKED:` of what was delivered.
