@@ -4,7 +4,6 @@
 //! something gets a session, and a person's command is refused from inside an agent's process tree.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 
 use ftl_engine::driver::DriveError;
@@ -264,11 +263,8 @@ fn has_lost_owner(place: &StateFolder) -> bool {
 }
 
 fn git_name(place: &StateFolder) -> Option<String> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(place.root()).args(["config", "--get", "user.name"]);
-    let output = git.env("GIT_OPTIONAL_LOCKS", "0").output().ok()?;
-    let name = String::from_utf8(output.stdout).ok()?;
-    Some(name.trim().to_owned()).filter(|name| output.status.success() && !name.is_empty())
+    let name = ftl_git::ask(place.root(), &["config", "--get", "user.name"]).ok()?.text()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// A failure of the store as a failure of a command.

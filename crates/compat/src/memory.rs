@@ -119,7 +119,6 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<ExitStatus, C
         max_failures: asked.max_failures,
         max_patterns: asked.max_patterns,
         all: asked.all,
-        tiers: asked.include_tiers,
         ..ContextRequest::default()
     };
     let now = now();

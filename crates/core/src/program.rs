@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::performer::Performer;
-use crate::syntax::{Arg, Args, Exit, Expr, Span, StatementKind, Step};
+use crate::syntax::{Arg, Args, Exit, Expr, StatementKind, Step};
 use crate::types::Type;
 use crate::value::{Name, Value};
 
@@ -141,14 +141,10 @@ pub struct Node {
     pub body: Option<u32>,
     /// The first statement of its ELSE.
     pub otherwise: Option<u32>,
-    /// The FOR EACH that encloses it.
-    pub each: Option<u32>,
     /// What it asks, for steps that ask.
     pub calls: Vec<CallCode>,
     /// The conditions around it, outermost first, as they are written.
     pub guards: Arc<Vec<Name>>,
-    /// Where it stands in the document.
-    pub span: Span,
 }
 
 /// A call, looked up.

@@ -55,11 +55,6 @@ impl Number {
         self.0
     }
 
-    /// The whole part, rounded towards zero.
-    pub const fn as_whole(self) -> i64 {
-        self.0 / 1000
-    }
-
     /// The whole part as a count: nothing below zero.
     pub const fn as_count(self) -> u64 {
         if self.0 < 0 { 0 } else { (self.0 / 1000) as u64 }

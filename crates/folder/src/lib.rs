@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod id;
+pub mod lock;
 mod name_in_folder;
 mod refusal;
 mod remove;
@@ -31,7 +32,7 @@ use rustix::io::Errno;
 pub use name_in_folder::{NameIn, set_mode};
 pub use refusal::FolderRefusal;
 pub use remove::{MAX_DEPTH, remove_whole, remove_whole_below};
-pub use replace::{Beside, mark, replace};
+pub use replace::{Beside, mark, replace, replace_own, replace_soon};
 
 /// The folder below which no link is followed.
 pub const STATE: &str = ".ftl";

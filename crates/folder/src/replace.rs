@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +20,32 @@ pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     Beside::write(file, bytes)?.install().map(drop)
 }
 
+/// The same for a file of a person's own: a link is followed and stays a link, a file that is marked read-only is left
+/// alone, and the new file is on the disk when this returns.
+pub fn replace_own(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    if std::fs::metadata(&file).is_ok_and(|before| before.permissions().readonly()) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
+    }
+    replace(&file, bytes)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The same for a file that can be create_beside again: nobody waits for the disk.
+pub fn replace_soon(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    Beside::create_beside(file, bytes, Wait::No)?.install().map(drop)
+}
+
+/// Whether a new file is on the disk before it is known by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    No,
+    Yes,
+    /// And its time is set back, so that every later change shows.
+    Marked,
+}
+
 /// A file that lies on the disk beside the one that it is to replace. It goes away if it does not.
 #[derive(Debug)]
 pub struct Beside {
@@ -33,16 +59,16 @@ pub struct Beside {
 impl Beside {
     /// Writes bytes beside a file, to the disk.
     pub fn write(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
-        Beside::create_beside(file, bytes, false)
+        Beside::create_beside(file, bytes, Wait::Yes)
     }
 
     /// The same, so that nobody can change it without changing its mark: whoever writes into it later gives it a
     /// later time, also within the same tick of the clock.
     pub fn marked(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
-        Beside::create_beside(file, bytes, true)
+        Beside::create_beside(file, bytes, Wait::Marked)
     }
 
-    fn create_beside(file: &Path, bytes: &[u8], backdated: bool) -> io::Result<Beside> {
+    fn create_beside(file: &Path, bytes: &[u8], wait: Wait) -> io::Result<Beside> {
         file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         let (folder, name) = Way::of(file)?.parent()?;
         // A name that nobody else has taken, also no process with our number that was killed.
@@ -53,18 +79,22 @@ impl Beside {
         let mut beside = Beside { folder, own, name: name.to_owned(), mark: String::new(), installed: false };
         new.write_all(bytes)?;
         beside.keep_mode(&new)?;
-        if backdated {
+        if wait == Wait::Marked {
             new.set_modified(SystemTime::now() - BACKDATED)?;
         }
-        new.sync_all()?;
+        if wait != Wait::No {
+            new.sync_all()?;
+        }
         beside.mark = mark(&new.metadata()?);
         Ok(beside)
     }
 
-    /// Whoever could use the file that is replaced can use the new one.
+    /// Whoever could use the file that is replaced can use the new one, and it stays its owner's.
     fn keep_mode(&self, new: &File) -> io::Result<()> {
         match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
+                // Only root can give a file away; for everybody else the owner is right already.
+                let _ = fchown(new, Some(before.st_uid), Some(before.st_gid));
                 Ok(rustix::fs::fchmod(new, Mode::from_raw_mode(before.st_mode))?)
             }
             Ok(_) | Err(_) => Ok(()),

@@ -13,10 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::id::RunId;
-use super::{Folder, OpenMode, open, remove_whole};
+use super::{Folder, OpenMode, lock, open, remove_whole};
 
 /// The file that the maker of a folder holds locked.
 const LOCK: &str = "owner.lock";
@@ -105,8 +103,7 @@ impl Drop for Scratch {
 fn hold(path: &Path) -> io::Result<File> {
     let file = path.join(LOCK);
     let lock = open(&file, OpenMode::New)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-    if super::metadata(&file)?.ino() == lock.metadata()?.ino() {
+    if lock::try_lock(&lock)? && lock::is_at(&lock, &file)? {
         Ok(lock)
     } else {
         Err(io::ErrorKind::NotFound.into())
@@ -146,10 +143,10 @@ fn remove_dead(path: &Path) -> io::Result<bool> {
     }
     let _held = match folder.file(OsStr::new(LOCK)) {
         Ok(lock) if is_own_file(&lock.metadata()?) => {
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => Some(lock),
-                Err(_) => return Ok(false),
+            if !lock::try_lock(&lock).unwrap_or(false) {
+                return Ok(false);
             }
+            Some(lock)
         }
         Ok(_) => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

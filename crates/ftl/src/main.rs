@@ -17,7 +17,6 @@ mod reader;
 mod shield;
 mod target;
 mod tasks;
-mod write;
 
 use std::ffi::OsString;
 use std::io::Write as _;

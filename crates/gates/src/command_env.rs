@@ -7,7 +7,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ftl_process::{Cancel, Fence, MARK, Mark, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Supervisor};
+use ftl_process::{
+    Cancel, Fence, MARK, Mark, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Supervisor, programs,
+};
 use ftl_store::Store;
 
 /// A place for commands.
@@ -69,7 +71,7 @@ impl Yard<'_> {
     /// Whether a program of this name is in the PATH of the environment.
     pub(super) fn has(&self, program: &str) -> bool {
         let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path);
-        let folders = path.map(std::env::split_paths).into_iter().flatten();
-        folders.into_iter().any(|folder| folder.is_absolute() && folder.join(program).is_file())
+        let folders = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
+        programs::find(program, folders).is_some()
     }
 }

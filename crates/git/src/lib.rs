@@ -34,6 +34,7 @@
 //! | `transfer`, `new_files`, `retain` | the files of the person's checkout, all or none; what goes in; what came out, for an hour |
 //! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
+mod ask;
 mod batch_process;
 mod branch;
 pub mod change;
@@ -89,6 +90,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+pub use ask::{Answer, AskLimits, ask, ask_within, clone_shared, make_repository};
 pub use branch::Branch;
 pub use clean::{Cleaning, LANDED, Leftovers, Removable, UNDO_SECONDS};
 pub use commit::Person;

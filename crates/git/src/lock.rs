@@ -5,12 +5,9 @@
 //! fence of the run is looked at: a driver that slept through its own replacement makes nothing any more.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
 
 use super::error::At as _;
 use super::{ErrorKind, GitError, Repo, StepHook};
@@ -54,7 +51,7 @@ impl Repo {
         let path = self.chamber.home().join("locks").join(name);
         let file = folder::open(&path, OpenMode::Update).at(&path)?;
         let began = Instant::now();
-        while !try_lock(&file).at(&path)? {
+        while !holder::try_lock(&file).at(&path)? {
             let is_anothers = Holder::of(&path).is_some_and(|holder| Some(holder.who) != Identity::own());
             if is_anothers || began.elapsed() >= MAX_SPAWN {
                 return Ok(None);
@@ -107,7 +104,7 @@ fn take(path: &Path, cancel: &Cancel) -> Result<Held, GitError> {
         LockWait::new(format!("the lock `{}`", path.display()), vec![path.to_owned()], MAX_LOCK_WAIT);
     let file = folder::open(path, OpenMode::Update).at(path)?;
     loop {
-        if try_lock(&file).at(path)? {
+        if holder::try_lock(&file).at(path)? {
             return Ok(Held { file });
         }
         wait.look().map_err(|held| GitError::new(ErrorKind::TimedOut, held.to_string()))?;
@@ -115,17 +112,5 @@ fn take(path: &Path, cancel: &Cancel) -> Result<Held, GitError> {
             let message = "it was called off while it waited for its turn in the repository";
             return Err(GitError::new(ErrorKind::Cancelled, message));
         }
-    }
-}
-
-/// Locks a file and signs it, if nobody has it.
-fn try_lock(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
-            holder::sign(file);
-            Ok(true)
-        }
-        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }

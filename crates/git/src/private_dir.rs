@@ -161,8 +161,5 @@ fn put(file: &Path, bytes: &[u8]) -> Result<(), GitError> {
     if ftl_folder::read(file, most).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
-    let own = ftl_folder::id::random()?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
-    ftl_folder::write(&beside, bytes).and_then(|()| ftl_folder::rename(&beside, file)).at(file)
+    ftl_folder::replace_soon(file, bytes).at(file)
 }

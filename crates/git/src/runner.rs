@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::{ErrorKind, GitError};
-use ftl_process::gits;
+use ftl_process::{gits, programs};
 
 /// How long one git command may take.
 pub const MAX_GIT_TIME: Duration = Duration::from_secs(300);
@@ -93,6 +93,16 @@ const ENVIRONMENT: [(&str, &str); 17] = [
     ("GIT_ADVICE", "0"),
 ];
 
+/// What says where a person's own settings are, and where git stops to look for a repository.
+const PERSONAL: [&str; 6] = [
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES",
+];
+
 /// Looks at each step before it is taken: each call of git, and each change of ours on the disk. An
 /// error stops the work there, as a power cut would; the work is then asked for again.
 pub trait StepHook: Send + Sync {
@@ -121,13 +131,17 @@ pub(super) struct Call<'a> {
     input: Input<'a>,
     held: Option<&'a File>,
     most: u64,
+    is_cut: bool,
+    is_personal: bool,
 }
 
 impl<'a> Call<'a> {
     /// A call in a folder.
     pub(super) fn new(folder: &Path) -> Call<'a> {
         let folder = folder.to_owned();
-        Call { words: vec![], vars: vec![], folder, input: Input::Nothing, held: None, most: MAX_GIT_OUTPUT }
+        let (input, most) = (Input::Nothing, MAX_GIT_OUTPUT);
+        let (words, vars) = (Vec::new(), Vec::new());
+        Call { words, vars, folder, input, held: None, most, is_cut: false, is_personal: false }
     }
 
     /// The folders that git is given by their paths.
@@ -162,6 +176,16 @@ impl<'a> Call<'a> {
         Call { most, ..self }
     }
 
+    /// The same, of whose output so much is kept.
+    pub(super) fn cut_at(self, most: u64) -> Call<'a> {
+        Call { most, is_cut: true, ..self }
+    }
+
+    /// The same with the settings of the person and of the machine, where our environment says that they are.
+    pub(super) fn as_person(self) -> Call<'a> {
+        Call { is_personal: true, ..self }
+    }
+
     /// The same under a lock, for a git that reads nothing. It has the lock open too: when we are killed,
     /// the lock is free only when the git that worked under it has ended.
     pub(super) fn under(self, lock: &'a File) -> Call<'a> {
@@ -175,6 +199,8 @@ pub(super) struct Output {
     pub(super) code: i32,
     /// Its standard output, up to the limit of the call.
     pub(super) out: Vec<u8>,
+    /// Whether it printed more than was to be kept.
+    pub(super) is_cut: bool,
     /// What it said besides.
     pub(super) said: String,
     what: String,
@@ -269,7 +295,14 @@ impl Runner {
             (Input::Bytes(_) | Input::Written(_), _) => Stdio::piped(),
         };
         let child = self.spawn(&call, stdin)?;
-        self.attend(child, call.input, call.most, what)
+        let is_cut = call.is_cut;
+        let output = self.attend(child, call.input, call.most, what)?;
+        if output.is_cut && !is_cut {
+            let (what, most) = (&output.what, call.most);
+            let message = format!("`git {what}` printed more than {most} bytes");
+            return Err(GitError::new(ErrorKind::TooMuch, message));
+        }
+        Ok(output)
     }
 
     /// Starts a git that is talked to for as long as somebody needs it. It leads a process group of its own.
@@ -280,6 +313,12 @@ impl Runner {
     fn spawn(&self, call: &Call<'_>, stdin: Stdio) -> Result<Child, GitError> {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", &self.path).envs(ENVIRONMENT).env("HOME", "/dev/null");
+        for name in PERSONAL.iter().filter(|_| call.is_personal) {
+            match std::env::var_os(name) {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command.envs(call.vars.iter().map(|(name, value)| (name, value)));
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(&call.words);
         command.current_dir(&call.folder).process_group(0);
@@ -323,19 +362,13 @@ impl Runner {
             return Err(self.too_slow(&what));
         };
         let [out, said] = ears;
-        if out.cut {
-            return Err(GitError::new(
-                ErrorKind::TooMuch,
-                format!("`git {what}` printed more than {most} bytes"),
-            ));
-        }
         let said = String::from_utf8_lossy(&said.heard).into_owned();
         let code = status.code().unwrap_or(-1);
         let fed = fed.map_err(|_| lost())?;
-        if let (0, Err(error)) = (code, fed) {
+        if let (0, false, Err(error)) = (code, out.cut, fed) {
             return Err(GitError::of_io(format!("`git {what}` was not fed: {error}"), &error));
         }
-        Ok(Output { code, out: out.heard, said, what })
+        Ok(Output { code, out: out.heard, is_cut: out.cut, said, what })
     }
 }
 
@@ -436,10 +469,8 @@ fn hear_out(
 /// started without a copy of our memory.
 pub fn program(apart_from: &Path) -> Option<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&search)
-        .filter(|folder| folder.is_absolute() && !folder.starts_with(apart_from))
-        .map(|folder| folder.join("git"))
-        .find(|program| program.is_file())
+    let is_ours = |folder: &PathBuf| folder.is_absolute() && !folder.starts_with(apart_from);
+    programs::find("git", std::env::split_paths(&search).filter(is_ours))
 }
 
 fn feed(to: Option<impl Write>, input: Input<'_>) -> io::Result<()> {

@@ -29,7 +29,7 @@ pub fn build(pasted: &Pasted, edges: &[ProvenEdge], digest: &str, catalogue: &Ca
             let mut nodes = Vec::new();
             lay(
                 &state.body,
-                &Around { guards: Arc::default(), up: None, after: None, each: None },
+                &Around { guards: Arc::default(), up: None, after: None },
                 catalogue,
                 &mut nodes,
             );
@@ -90,7 +90,6 @@ struct Around {
     guards: Arc<Vec<Name>>,
     up: Option<u32>,
     after: Option<u32>,
-    each: Option<u32>,
 }
 
 /// Lays the statements of a block in the row, in the order of their places.
@@ -104,29 +103,21 @@ fn lay(block: &Block, around: &Around, catalogue: &Catalogue, nodes: &mut Vec<No
             up: around.up,
             body: None,
             otherwise: None,
-            each: around.each,
             calls: calls(statement, catalogue),
             guards: around.guards.clone(),
-            span: statement.span,
         });
         let (body, otherwise) = inside(statement);
         let is_each = matches!(&statement.what, StatementKind::Step { step: Step::ForEach { .. }, .. });
         if let Some(body) = body {
             nodes[place as usize].body = body.first().map(|first| first.place);
             let after = if is_each { None } else { next };
-            let each = if is_each { Some(place) } else { around.each };
             let guards = guards_inside(&statement.what, &around.guards);
-            lay(body, &Around { guards, up: Some(place), after, each }, catalogue, nodes);
+            lay(body, &Around { guards, up: Some(place), after }, catalogue, nodes);
         }
         if let Some(otherwise) = otherwise {
             nodes[place as usize].otherwise = otherwise.first().map(|first| first.place);
             let guards = around.guards.clone();
-            lay(
-                otherwise,
-                &Around { guards, up: Some(place), after: next, each: around.each },
-                catalogue,
-                nodes,
-            );
+            lay(otherwise, &Around { guards, up: Some(place), after: next }, catalogue, nodes);
         }
     }
 }

@@ -87,7 +87,7 @@ impl World {
             ("slug", Value::text("slug")),
             ("worker", Value::text("builder")),
             ("depends", Value::list(graph.depends(place).iter().map(|on| Value::text(graph.seq(*on))))),
-            ("status", Value::text(self.progress.status(place).as_str())),
+            ("status", Value::text(self.progress.status(place).word())),
         ])
     }
 
@@ -144,12 +144,13 @@ impl World {
                 let complete = action.params["verdict"].as_text() == Some("complete");
                 let status = if complete { TaskStatus::Complete } else { TaskStatus::Blocked };
                 let seq = action.params["task"].as_text().unwrap();
+                let place = self.progress.graph().find(seq).unwrap();
                 assert_eq!(
-                    self.progress.settle(seq, status),
-                    Ok(TaskStatus::InProgress),
+                    self.progress.settle_at(place, status),
+                    TaskStatus::InProgress,
                     "{seq} settles twice"
                 );
-                vec![("seq", Value::text(seq)), ("status", Value::text(status.as_str()))]
+                vec![("seq", Value::text(seq)), ("status", Value::text(status.word()))]
             }
             "campaign.cascade_status" => {
                 let cascade = Cascade::of(Some(&self.progress));
@@ -157,10 +158,7 @@ impl World {
                     let by = Value::list(one.blocked_by.iter().map(Value::text));
                     Value::record([("seq", Value::text(&one.seq)), ("blocked_by", by)])
                 });
-                vec![
-                    ("state", Value::text(cascade.state.as_str())),
-                    ("unreachable", Value::list(unreachable)),
-                ]
+                vec![("state", Value::text(cascade.state.word())), ("unreachable", Value::list(unreachable))]
             }
             "campaign.propagate_blocks" => {
                 self.progress.propagate();

@@ -115,11 +115,6 @@ impl ArtifactFile {
         &self.json
     }
 
-    /// Its path, as people are told it.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
     /// The whole of it, which must be an object.
     pub fn root(&self) -> Result<JsonView<'_>, Malformed> {
         let root = JsonView { artifact: self, json: &self.json, at: Vec::new() };

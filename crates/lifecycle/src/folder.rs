@@ -145,11 +145,6 @@ impl TaskFolder {
         &self.path
     }
 
-    /// Whether it is there, and no link.
-    pub fn exists(&self) -> bool {
-        ftl_folder::is_folder(&self.path)
-    }
-
     /// Where a file of it is.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)

@@ -3,7 +3,7 @@
 //! One command looks through each gate at most once. The same answer is given to whoever asks for the edges of a phase
 //! and to the run that takes one of them, so that what is shown is what is done. A look writes nothing.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use ftl_core::run::{Failure, FailureKind};
@@ -35,13 +35,12 @@ pub struct Looks<'a> {
     bindings: &'a Bindings,
     routes: Routes,
     seen: RefCell<BTreeMap<Name, Result<GateAnswer, Malformed>>>,
-    evaluated: Cell<usize>,
 }
 
 impl<'a> Looks<'a> {
     /// The gates of a task, none of them looked through yet.
     pub fn new(folder: &'a TaskFolder, bindings: &'a Bindings, routes: Routes) -> Looks<'a> {
-        Looks { folder, bindings, routes, seen: RefCell::default(), evaluated: Cell::new(0) }
+        Looks { folder, bindings, routes, seen: RefCell::default() }
     }
 
     /// Looks through a gate, or remembers what it answered; nothing for what is no gate of artifacts.
@@ -50,7 +49,6 @@ impl<'a> Looks<'a> {
             return Some(known.clone());
         }
         let look = look(gate, self.folder, self.bindings, &self.routes)?;
-        self.evaluated.set(self.evaluated.get() + 1);
         self.seen.borrow_mut().insert(Name::from(gate), look.clone());
         Some(look)
     }
@@ -62,11 +60,6 @@ impl<'a> Looks<'a> {
             Err(malformed) => Err(Failure::new(FailureKind::Failed, malformed.to_string())),
         };
         self.seen.borrow().iter().map(|(gate, look)| (gate.clone(), answer(look))).collect()
-    }
-
-    /// How many gates were evaluated.
-    pub fn evaluated(&self) -> usize {
-        self.evaluated.get()
     }
 }
 

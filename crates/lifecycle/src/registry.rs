@@ -14,7 +14,6 @@ use ftl_core::run::{Adoption, ROOT, Run};
 use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_store::machine;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::artifact::Malformed;
@@ -317,11 +316,7 @@ pub fn turn(place: &StateFolder, id: &TaskId) -> io::Result<Option<Turn>> {
     let folder = place.store().join("tasks");
     ftl_folder::make(&folder)?;
     let file = ftl_folder::open_as(&folder.join(id.as_str()), ftl_folder::OpenMode::Update, 0o644)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(Turn(file))),
-        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(ftl_folder::lock::try_lock(&file)?.then(|| Turn(file)))
 }
 
 impl From<DeskError> for Failure {

@@ -18,12 +18,6 @@ use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// Sizes of memory that retrieval is measured at.
 pub const SIZES: [usize; 5] = [10, 50, 100, 250, 500];
-/// How often each is asked.
-pub const ROUNDS: usize = 100;
-/// Campaigns and tasks of the simulated learner.
-pub const CAMPAIGNS: usize = 10;
-/// Tasks in each campaign.
-pub const TASKS: usize = 5;
 /// The seed of every figure.
 pub const SEED: u64 = 42;
 
@@ -406,13 +400,13 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_figures() {
-        assert_eq!(learning(CAMPAIGNS, TASKS, SEED), learning(CAMPAIGNS, TASKS, SEED));
+        assert_eq!(learning(10, 5, SEED), learning(10, 5, SEED));
         assert_eq!(generate(20, 10, 7, &now()), generate(20, 10, 7, &now()));
         assert_ne!(generate(20, 10, 7, &now()), generate(20, 10, 8, &now()));
-        let found = &learning_records(CAMPAIGNS, TASKS, &now())[0];
+        let found = &learning_records(10, 5, &now())[0];
         assert!(found.improvement().is_some_and(|percent| percent > 10.0 && percent < 60.0), "{found:?}");
         let value = |name: &str| {
-            let records = learning_records(CAMPAIGNS, TASKS, &now());
+            let records = learning_records(10, 5, &now());
             records.iter().find(|one| one.name == name).map(|one| one.value).unwrap()
         };
         assert!(value("memory_assisted_cost") < value("baseline_cost"));

@@ -17,7 +17,6 @@ use crate::search::SearchMode;
 use crate::similar;
 use crate::text;
 use crate::time::Now;
-use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// A longer expression is not tried.
 pub const MAX_EXPRESSION: usize = 1_000;
@@ -65,14 +64,6 @@ pub struct LessonMatch {
     pub by: By,
     /// How near it is, calibrated.
     pub relevance: f64,
-}
-
-impl LessonMatch {
-    /// The entry with `_by` and `_relevance` at its end.
-    pub fn to_json(&self) -> Json {
-        let body: Object = self.lesson.body().clone();
-        body.with("_by", self.by.word()).with("_relevance", scoring::thousandths(self.relevance)).into()
-    }
 }
 
 impl Lessons<'_> {

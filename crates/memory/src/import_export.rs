@@ -7,7 +7,7 @@ use rusqlite::OptionalExtension as _;
 
 use crate::error::Error;
 use crate::learn::{Warning, merge};
-use crate::lesson::{Lesson, StoredKind};
+use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::lessons::Lessons;
 use crate::scan;
 use crate::text;

@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::scoring::LessonUse;
 use crate::time::Now;
+pub use ftl_core::catalogue::spec::LessonKind as StoredKind;
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 /// A lesson longer than this, as JSON, is refused.
@@ -17,45 +18,27 @@ pub const UNKNOWN: &str = "UNKNOWN";
 /// How long a name made from a trigger is.
 const NAME_CHARS: usize = 40;
 
-/// What a lesson tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StoredKind {
-    /// Something that went wrong.
-    Failure,
-    /// Something that worked.
-    Pattern,
+/// What the store and `memory.json` call the lessons of a kind.
+pub(crate) trait Keys {
+    /// The key of its list in `memory.json`.
+    fn list(self) -> &'static str;
+    /// Its number in the store.
+    fn number(self) -> i64;
+    /// The key of what helps.
+    fn remedy(self) -> &'static str;
+    /// The key of what it is time.
+    fn value(self) -> &'static str;
 }
 
-impl StoredKind {
-    /// Both, failures first.
-    pub const ALL: [StoredKind; 2] = [StoredKind::Failure, StoredKind::Pattern];
-
-    /// `failure` or `pattern`.
-    pub fn word(self) -> &'static str {
-        match self {
-            StoredKind::Failure => "failure",
-            StoredKind::Pattern => "pattern",
-        }
-    }
-
-    /// The key of its list in `memory.json`.
-    pub fn list(self) -> &'static str {
+impl Keys for StoredKind {
+    fn list(self) -> &'static str {
         match self {
             StoredKind::Failure => "failures",
             StoredKind::Pattern => "patterns",
         }
     }
 
-    /// The other one.
-    #[must_use]
-    pub fn other(self) -> StoredKind {
-        match self {
-            StoredKind::Failure => StoredKind::Pattern,
-            StoredKind::Pattern => StoredKind::Failure,
-        }
-    }
-
-    pub(crate) fn number(self) -> i64 {
+    fn number(self) -> i64 {
         match self {
             StoredKind::Failure => 1,
             StoredKind::Pattern => 2,

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
 use crate::error::Error;
-use crate::lesson::{Lesson, StoredKind};
+use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::scan::Suspicion;
 use crate::similar::Plain;
 use crate::similar::overlap::Words;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::Error;
-use crate::lesson::{Lesson, StoredKind};
+use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::lessons::{Lessons, StoredLesson};
 use crate::relate;
 use crate::scoring::{self, Tier};
@@ -64,13 +64,6 @@ pub struct Helped {
     pub helped: usize,
     /// Injected and not used.
     pub not_helped: usize,
-}
-
-impl Helped {
-    /// `{helped, not_helped}`.
-    pub fn to_json(self) -> Json {
-        Object::new().with("helped", self.helped).with("not_helped", self.not_helped).into()
-    }
 }
 
 impl Lessons<'_> {

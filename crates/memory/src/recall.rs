@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::lesson::{Lesson, StoredKind};
+use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::lessons::Memo;
 use crate::lessons::{COLUMNS, Lessons, StoredLesson, read};
 use crate::scoring::{self, Tier};
@@ -16,9 +16,6 @@ use crate::search::{Hit, SearchMode};
 use crate::similar;
 use crate::time::Now;
 use ftl_core::json::{Json, Object, ObjectExt as _};
-
-/// `query` lists so many, unless somebody says otherwise.
-pub const QUERY_ROWS: usize = 50;
 
 /// So many lessons with a tag are looked at for an objective.
 const MAX_TAGGED: usize = 4_000;
@@ -58,8 +55,6 @@ pub struct ContextRequest {
     pub max_patterns: usize,
     /// Everything, without an objective and without limits.
     pub all: bool,
-    /// Says the tier of each.
-    pub tiers: bool,
     /// For a prompt: nothing of the archive tier, also if that leaves nothing.
     pub inject: bool,
     /// Also what is related to a hit by one hop, within the limits.
@@ -75,7 +70,6 @@ impl Default for ContextRequest {
             max_failures: 5,
             max_patterns: 3,
             all: false,
-            tiers: false,
             inject: false,
             expand: false,
         }

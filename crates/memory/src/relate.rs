@@ -14,9 +14,6 @@ use ftl_core::json::{Json, Object, ObjectExt as _};
 /// Paths lighter than this are not followed.
 const LIGHTEST: f64 = 0.5;
 
-/// `related` walks so far, unless somebody says otherwise.
-pub const HOPS: usize = 2;
-
 /// A walk is never longer than this.
 pub const MAX_HOPS: usize = 10;
 

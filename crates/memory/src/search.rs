@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::lesson::{Lesson, StoredKind};
+use crate::lesson::StoredKind;
 use crate::lessons::{Candidate, Lessons, StoredLesson};
 use crate::scoring;
 use crate::similar::overlap::Words;
@@ -122,20 +122,6 @@ impl Lessons<'_> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = select.query_map(params![asked, most], |row| row.get(0))?;
         Ok(Some(rows.collect::<Result<_, _>>()?))
-    }
-
-    /// The lesson whose trigger is most like a text, and how much, as the observer asks before it calls
-    /// something new.
-    pub fn most_alike(&self, text: &str, now: &Now) -> Result<Option<(Lesson, f64)>, Error> {
-        let probe = PreparedText::new(text, self.embedder);
-        let mut best: Option<(Lesson, f64)> = None;
-        for hit in self.search(text, SearchMode::Both, now)? {
-            let alike = probe.like(&PreparedText::new(hit.kept.lesson.trigger(), self.embedder)).best();
-            if best.as_ref().is_none_or(|(_, most)| alike > *most) {
-                best = Some((hit.kept.lesson, alike));
-            }
-        }
-        Ok(best)
     }
 
     fn places(

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::embed::Vector;
 use crate::error::Error;
-use crate::lesson::StoredKind;
+use crate::lesson::{Keys as _, StoredKind};
 
 const SLOTS: i64 = 128;
 const HEAD: usize = 5;

@@ -17,15 +17,13 @@ use std::sync::mpsc::{RecvTimeoutError, SendError, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{Errno, retry_on_intr};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::procfs::{Namespaces, ProcFs};
 use super::table::{self, Identity};
 use super::tree;
-use ftl_folder::{self as folder, OpenMode};
+use ftl_folder::{self as folder, OpenMode, lock};
 
 /// A holder that was stopped and has not moved for so long is ended.
 pub const MAX_STANDSTILL: Duration = Duration::from_secs(15);
@@ -291,24 +289,17 @@ impl LockWait {
 /// Locks a file, in the order in which processes came. The wait is the kernel's, which has no end of its own; so a
 /// thread does it, with a file that is closed when nobody wants the lock any more.
 pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> LockWait) -> io::Result<Locked> {
-    let (now, later) = match how {
-        Locking::Alone | Locking::Unsigned => {
-            (FlockOperation::NonBlockingLockExclusive, FlockOperation::LockExclusive)
-        }
-        Locking::Shared => (FlockOperation::NonBlockingLockShared, FlockOperation::LockShared),
-    };
-    match flock(&file, now) {
-        Ok(()) => return Ok(Locked::new(file, how)),
-        Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
+    let is_shared = how == Locking::Shared;
+    if if is_shared { lock::try_share(&file)? } else { lock::try_lock(&file)? } {
+        return Ok(Locked::new(file, how));
     }
     let mut wait = wait();
     let (tell, told) = channel();
     std::thread::Builder::new().name("ftl-lock".to_owned()).spawn(move || {
-        let taken = retry_on_intr(|| flock(&file, later)).map(|()| file);
+        let taken = lock::wait(&file, is_shared).map(|()| file);
         // Nobody waits any more: where the file is open elsewhere too, closing it would not give the lock back.
         if let Err(SendError(Ok(file))) = tell.send(taken) {
-            let _ = flock(&file, FlockOperation::Unlock);
+            let _ = file.unlock();
         }
     })?;
     loop {
@@ -320,6 +311,15 @@ pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> LockWait) -> io::Re
             Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::Interrupted.into()),
         }
     }
+}
+
+/// Locks a file against everybody else and signs it, if nobody has it; whether it is locked now.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    let is_locked = lock::try_lock(file)?;
+    if is_locked {
+        sign(file);
+    }
+    Ok(is_locked)
 }
 
 /// How a file is locked.

@@ -27,6 +27,7 @@ pub mod lineage;
 pub mod lock;
 pub mod lock_gate;
 pub mod procfs;
+pub mod programs;
 pub mod secrets;
 mod signals;
 mod stdin;

@@ -8,12 +8,11 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
@@ -199,23 +198,12 @@ impl Lock {
 fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     loop {
         let file = folder::open(path, OpenMode::Update)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        if !folder::lock::try_lock(&file)? {
+            return Ok(None);
         }
-        if is_at(&file, path)? {
+        if folder::lock::is_at(&file, path)? {
             return Ok(Some(Lock { path: path.to_owned(), file }));
         }
-    }
-}
-
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    match folder::metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (held.dev(), held.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }
 
@@ -358,7 +346,7 @@ pub fn attempts(folder: &Path) -> io::Result<Vec<AttemptFile>> {
     for name in held.names()? {
         // What vanishes while we look has ended; what is no file is no attempt.
         let Ok(file) = held.file(&name) else { continue };
-        let alive = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        let alive = !folder::lock::try_share(&file).unwrap_or(false);
         found.push(AttemptFile { path: folder.join(name), record: read_from(&file), alive });
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
@@ -463,10 +451,10 @@ mod tests {
         let first = try_lock(&path).unwrap().unwrap();
         let waiting = File::open(&path).unwrap();
         first.remove().unwrap();
-        flock(&waiting, FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert!(!is_at(&waiting, &path).unwrap());
+        assert!(folder::lock::try_lock(&waiting).unwrap());
+        assert!(!folder::lock::is_at(&waiting, &path).unwrap());
         let second = try_lock(&path).unwrap().unwrap();
-        assert!(is_at(&second.file, &path).unwrap());
+        assert!(folder::lock::is_at(&second.file, &path).unwrap());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, PlanProgress, Seq, TaskStatus, Unreachable};
+use ftl_core::plan::{Cascade, Graph, PlanProgress, Seq, TaskStatus, Unreachable, parse_status};
 
 use super::archive;
 use super::campaign_state::{Campaign, progress};
@@ -235,7 +235,7 @@ impl Records {
     /// Gives a task a status. Nothing else of the campaign is taken apart or written for it, however long it is; in
     /// a run, its copy comes a little later.
     pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), RecordError> {
-        let status = TaskStatus::parse(status).map_err(|error| {
+        let status = parse_status(status).map_err(|error| {
             RecordError::refuse(error.to_string(), "a task is pending, in_progress, complete or blocked")
         })?;
         let what = self.campaign_note()?;
@@ -460,7 +460,7 @@ impl Records {
 /// What a task becomes that is blocked, with what blocks it.
 fn block(cause: &Unreachable, now: &str) -> [(&'static str, Json); 5] {
     [
-        ("status", Json::from(TaskStatus::Blocked.as_str())),
+        ("status", Json::from(TaskStatus::Blocked.word())),
         ("updated_at", Json::from(now)),
         ("blocked_by", Json::list(cause.blocked_by.iter().map(ToString::to_string))),
         ("cascade", Json::from(true)),

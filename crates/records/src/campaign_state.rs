@@ -81,11 +81,6 @@ impl Campaign {
         self.text("objective").unwrap_or_default()
     }
 
-    /// Its framework, if one is set.
-    pub fn framework(&self) -> Option<&str> {
-        self.text("framework").filter(|name| !name.is_empty() && *name != "none")
-    }
-
     /// Its name among all campaigns; the FTL plugin's have none.
     pub fn id(&self) -> Option<&str> {
         self.text("id")

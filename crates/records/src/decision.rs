@@ -5,45 +5,11 @@
 
 use crate::extract::{self, fences};
 use crate::plan_file::{self, PlanErrors, Reading};
+pub use ftl_core::catalogue::flow::DecisionKind;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How many questions are taken from one text.
 pub const MAX_QUESTIONS: usize = 100;
-
-/// What a planner decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecisionKind {
-    /// There is a plan; go on with it.
-    Proceed,
-    /// Questions must be answered first.
-    Clarify,
-    /// A person must confirm a choice first.
-    Confirm,
-    /// The text says none of these.
-    Unknown,
-}
-
-impl DecisionKind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            DecisionKind::Proceed => "PROCEED",
-            DecisionKind::Clarify => "CLARIFY",
-            DecisionKind::Confirm => "CONFIRM",
-            DecisionKind::Unknown => "UNKNOWN",
-        }
-    }
-
-    /// The exit code of `decision FILE`.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            DecisionKind::Proceed => 0,
-            DecisionKind::Unknown => 1,
-            DecisionKind::Clarify => 2,
-            DecisionKind::Confirm => 3,
-        }
-    }
-}
 
 /// What a planner's text says.
 #[derive(Clone, Debug, PartialEq)]
@@ -423,10 +389,6 @@ mod tests {
             assert_eq!(found.markers.is_empty(), expected == "UNKNOWN", "{text}");
         }
         assert_eq!(parse(PLAN).kind, DecisionKind::Proceed);
-        let codes =
-            [DecisionKind::Proceed, DecisionKind::Unknown, DecisionKind::Clarify, DecisionKind::Confirm]
-                .map(DecisionKind::exit_code);
-        assert_eq!(codes, [0, 1, 2, 3]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
 use super::{RecordError, Records};
 use crate::embedder::ChosenEmbedder;
 use crate::plan_file::{CampaignPlan, PlanTask};
-use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
+use crate::workspace::{KnownFailure, KnownPattern, Workspace};
 use ftl_folder as folder;
 use ftl_folder::clock;
 use ftl_folder::state_folder::replace;
@@ -277,13 +277,7 @@ impl Records {
         if injected.is_empty() {
             return Ok(());
         }
-        let used = brief.utilized.iter().flatten().map(|one| {
-            let kind = match one.kind {
-                LessonKind::Failure => StoredKind::Failure,
-                LessonKind::Pattern => StoredKind::Pattern,
-            };
-            (kind, one.name.clone())
-        });
+        let used = brief.utilized.iter().flatten().map(|one| (one.kind, one.name.clone()));
         let used: Vec<(StoredKind, String)> = used.collect();
         self.learn(|lessons| lessons.feedback_of(&injected, &used))?;
         Ok(())

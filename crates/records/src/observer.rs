@@ -15,7 +15,7 @@ use super::briefs::Found;
 use super::lessons::now;
 use super::{RecordError, Records};
 use crate::extract;
-use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, ScoreContext, Verification};
+use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, ScoreContext, Verification, is_learned};
 use crate::workspace::{FileName, Workspace, WorkspaceStatus};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::machine::MachineCause;
@@ -95,7 +95,7 @@ impl Records {
         let verified = by.map(|by| verify(&blocked, by));
         let teaches = |at: usize| {
             verified.as_ref().is_none_or(|all| {
-                all.get(at).is_some_and(|one: &ReverifiedWorkspace| one.verification.standing.is_learned())
+                all.get(at).is_some_and(|one: &ReverifiedWorkspace| is_learned(one.verification.standing))
             })
         };
         let output = |at: usize| verified.as_ref().and_then(|all| Some(all.get(at)?.output.as_str()));

@@ -16,8 +16,6 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::chunked_note::{self, Sheet, stow};
 use super::projected::{NoteForm, Projected};
 use super::{RecordError, Records};
@@ -525,7 +523,7 @@ impl Records {
     fn is_held(&self) -> bool {
         let is_locked = |name: &str| {
             let file = folder::open(&self.place.store().join(name), OpenMode::Read);
-            file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+            file.is_ok_and(|file| !folder::lock::try_share(&file).unwrap_or(false))
         };
         ["paper.lock", "write.lock", "turn.lock"].into_iter().any(is_locked)
     }

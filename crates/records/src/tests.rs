@@ -76,7 +76,7 @@ impl Bench {
     }
 
     fn status(&self, at: usize) -> &'static str {
-        self.paper.campaign().unwrap().unwrap().tasks()[at].status.as_str()
+        self.paper.campaign().unwrap().unwrap().tasks()[at].status.word()
     }
 
     /// Changes a task as a run does that is killed before it has written the copy.

@@ -31,7 +31,7 @@ pub fn status(campaign: Option<&Campaign>) -> Json {
 /// `{state, complete, blocked, pending, ready, unreachable, in_progress}`; only `{state}` without a
 /// campaign.
 pub fn cascade(cascade: &Cascade) -> Json {
-    let mut json = Json::object([("state", Json::from(cascade.state.as_str()))]);
+    let mut json = Json::object([("state", Json::from(cascade.state.word()))]);
     if cascade.state == CascadeState::None {
         return json;
     }
@@ -67,11 +67,11 @@ impl Campaign {
         ]);
         for status in [TaskStatus::Complete, TaskStatus::Blocked, TaskStatus::Pending, TaskStatus::InProgress]
         {
-            json.put(status.as_str(), self.count(status));
+            json.put(status.word(), self.count(status));
         }
         for status in [TaskStatus::Complete, TaskStatus::Blocked, TaskStatus::Pending, TaskStatus::InProgress]
         {
-            json.put(&format!("{}_count", status.as_str()), self.count(status));
+            json.put(&format!("{}_count", status.word()), self.count(status));
         }
         json.put("blocked_tasks", Json::Array(self.blocked_tasks(evidence)));
         for key in ["created_at", "completed_at", "summary"] {

@@ -7,19 +7,18 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ftl_core::run::Time;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use ftl_folder::clock;
 use ftl_folder::id;
-use ftl_folder::{self as folder, FolderRefusal, OpenMode};
+use ftl_folder::{self as folder, FolderRefusal, OpenMode, lock};
 use ftl_process::table::{Identity, boot_id};
 use ftl_process::{Namespaces, Witness, holder};
 
@@ -137,26 +136,17 @@ fn locked(folder: &Path) -> io::Result<(String, File)> {
         let name = format!("{:016x}", id::random()?);
         let path = folder.join(&name);
         let file = folder::open_as(&path, OpenMode::New, 0o644)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) if is_at(&file, &path)? => return Ok((name, file)),
-            Ok(()) => {}
+        match lock::try_lock(&file) {
+            Ok(true) if lock::is_at(&file, &path)? => return Ok((name, file)),
+            Ok(true) => {}
+            Ok(false) => drop(folder::remove(&path)),
             Err(error) => {
-                last = error.into();
+                last = error;
                 let _ = folder::remove(&path);
             }
         }
     }
     Err(last)
-}
-
-/// Whether a file that is open is the one that stands at a path.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    match folder::metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (held.dev(), held.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 fn start_beat(file: File) -> io::Result<(Sender<()>, JoinHandle<()>)> {
@@ -205,19 +195,16 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
         }
         Err(error) => return Err(error),
     };
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => Ok(Life::Dead),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut card = vec![0; BEAT_AT as usize];
-            let read = file.read_at(&mut card, 0)?;
-            let end = card[..read].iter().position(|byte| *byte == 0).unwrap_or(read);
-            let mut beat = [0; 8];
-            let _ = file.read_exact_at(&mut beat, BEAT_AT);
-            let card = serde_json::from_slice(&card[..end]).ok();
-            Ok(Life::Alive { card, beat: u64::from_be_bytes(beat) })
-        }
-        Err(error) => Err(error.into()),
+    if lock::try_share(&file)? {
+        return Ok(Life::Dead);
     }
+    let mut card = vec![0; BEAT_AT as usize];
+    let read = file.read_at(&mut card, 0)?;
+    let end = card[..read].iter().position(|byte| *byte == 0).unwrap_or(read);
+    let mut beat = [0; 8];
+    let _ = file.read_exact_at(&mut beat, BEAT_AT);
+    let card = serde_json::from_slice(&card[..end]).ok();
+    Ok(Life::Alive { card, beat: u64::from_be_bytes(beat) })
 }
 
 /// Every owner in a folder that lives and says who it is: what shows whether we are inside an agent of one.
@@ -297,15 +284,14 @@ pub fn remove_dead(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => match folder::remove(path) {
-            Ok(()) => Ok(true),
-            // Its owner was faster.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        },
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
+    if !lock::try_lock(&file)? {
+        return Ok(false);
+    }
+    match folder::remove(path) {
+        Ok(()) => Ok(true),
+        // Its owner was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -14,10 +14,9 @@ mod usage;
 mod wire;
 mod words;
 
-use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use ftl_process::programs;
 
 use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder};
 use crate::error::AgentError;
@@ -57,7 +56,8 @@ impl Backend for Acp {
         let agent = &self.agent;
         let shown = agent.program.display();
         let path = agent.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        match find_program(&agent.program, path) {
+        let folders = path.into_iter().flat_map(std::env::split_paths);
+        match programs::find(&agent.program, folders) {
             Some(program) => ProbeResult { usable: Ok(()), what: format!("{}, over ACP", program.display()) },
             None => ProbeResult {
                 usable: Err(format!(
@@ -77,15 +77,4 @@ impl Backend for Acp {
             session::Talk::open(self.agent.clone(), order, desk, self.secrets.clone(), self.timing.clone())?;
         Ok(Box::new(talk))
     }
-}
-
-/// Where a program is, looked up as it will be.
-fn find_program(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if program.as_encoded_bytes().contains(&b'/') {
-        return Some(Path::new(program).to_owned()).filter(is_program);
-    }
-    std::env::split_paths(path?).map(|folder| folder.join(program)).find(is_program)
 }

@@ -20,7 +20,6 @@ mod speech;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +33,8 @@ pub use conversation::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, M
 pub use fill::{ArgumentTemplate, Filling};
 pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
+
+use ftl_process::programs;
 
 use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder};
 use crate::error::AgentError;
@@ -83,16 +84,9 @@ impl Binding {
     /// The program as it would be started, if it can be found.
     pub fn find_program(&self) -> Option<PathBuf> {
         let program = self.program.clone().unwrap_or_else(|| (&self.adapter.program).into());
-        if program.components().count() > 1 {
-            return Some(program).filter(|path| is_program(path));
-        }
-        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path)?;
-        std::env::split_paths(path).map(|folder| folder.join(&program)).find(|path| is_program(path))
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+        programs::find(program, path.into_iter().flat_map(std::env::split_paths))
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// A backend that speaks to a program.

@@ -4,6 +4,7 @@
 //! prompt alone, so the same task gets the same answers on every machine and after every crash. Its
 //! tools are the real ones: a scripted agent that writes a file writes it, if the desk lets it.
 
+pub mod rehearsal;
 mod script;
 pub mod write;
 

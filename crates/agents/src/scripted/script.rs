@@ -17,18 +17,21 @@
 //!
 //! A step may wait (`delay`, milliseconds; `until`, a file that must be there), speak, call tools, use something, and end a turn in one way:
 //! `submit`, `reply`, `ask`, `die`, `hang`, `flood`, `outage`. `silent` names meters that it does not
-//! report. TOML says all of this; there is no second form.
+//! report. TOML says all of this; there is no second form, and rehearsals speak the same language.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_core::amount::Unit;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::Called;
+use super::rehearsal::{WrittenAnswer, duration};
 use crate::contract::{MONEY, TOKENS};
 
 /// The largest script that is read.
@@ -74,63 +77,83 @@ pub(super) enum End {
     Outage(String, Option<Duration>),
 }
 
+/// A script as it is written, for an agent or for a rehearsal.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     #[serde(default)]
-    scene: Vec<WrittenScene>,
+    pub(super) scene: Vec<WrittenScene>,
+    #[serde(default)]
+    pub(super) answer: Vec<WrittenAnswer>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenScene {
-    role: Option<String>,
-    form: Option<String>,
-    told: Option<Told>,
-    #[serde(default)]
-    step: Vec<WrittenStep>,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenScene {
+    pub(super) to: Option<String>,
+    pub(super) role: Option<String>,
+    pub(super) form: Option<String>,
+    pub(super) told: Option<Told>,
+    pub(super) when: toml::Table,
+    pub(super) times: Option<u64>,
+    pub(super) step: Vec<WrittenStep>,
 }
 
 /// What a prompt must hold.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Told {
+pub(super) enum Told {
     One(String),
     All(Vec<String>),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenStep {
-    #[serde(default)]
-    delay: u64,
-    until: Option<PathBuf>,
-    say: Option<String>,
-    #[serde(default)]
-    calls: Vec<toml::Table>,
-    #[serde(default)]
-    usage: std::collections::BTreeMap<String, u64>,
-    #[serde(default)]
-    silent: Vec<String>,
-    submit: Option<toml::Value>,
-    reply: Option<String>,
-    ask: Option<String>,
-    die: Option<String>,
-    #[serde(default)]
-    hang: bool,
-    #[serde(default)]
-    flood: bool,
-    outage: Option<String>,
-    after: Option<u64>,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenStep {
+    pub(super) delay: Option<toml::Value>,
+    pub(super) until: Option<PathBuf>,
+    pub(super) say: Option<String>,
+    pub(super) calls: Vec<toml::Table>,
+    pub(super) usage: BTreeMap<String, toml::Value>,
+    pub(super) silent: Vec<String>,
+    pub(super) submit: Option<toml::Value>,
+    pub(super) reply: Option<String>,
+    pub(super) ask: Option<String>,
+    pub(super) fail: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) die: Option<String>,
+    pub(super) hang: bool,
+    pub(super) flood: bool,
+    pub(super) outage: Option<String>,
+    pub(super) after: Option<toml::Value>,
+    pub(super) command: Option<String>,
+}
+
+/// Reads a script as it is written.
+pub(super) fn parse_file(text: &str) -> Result<File, String> {
+    if text.len() as u64 > MAX_SCRIPT_BYTES {
+        return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", text.len()));
+    }
+    toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())
+}
+
+/// An amount of a meter: a number in the smallest unit, or an amount as people write it.
+pub(super) fn amount(meter: &str, value: &toml::Value) -> Result<u64, String> {
+    let unit = Unit::of_meter(meter);
+    match value {
+        toml::Value::Integer(number) => {
+            u64::try_from(*number).map_err(|_| format!("`{number}` is no amount of `{meter}`"))
+        }
+        toml::Value::Float(number) => unit.parse(&number.to_string()).map_err(|error| error.to_string()),
+        toml::Value::String(text) => unit.parse(text).map_err(|error| error.to_string()),
+        other => Err(format!("`{other}` is no amount of `{meter}`")),
+    }
 }
 
 impl Script {
     /// Reads a script. Whatever is wrong is told with the number of its scene and step.
     pub fn parse(text: &str) -> Result<Script, String> {
-        if text.len() as u64 > MAX_SCRIPT_BYTES {
-            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", text.len()));
-        }
-        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        let file = parse_file(text)?;
         if file.scene.is_empty() {
             return Err(String::from("it has no [[scene]]"));
         }
@@ -140,19 +163,15 @@ impl Script {
             .collect();
         Ok(Script { scenes: scenes?.into() })
     }
-
-    /// Reads a script from a file.
-    pub fn load(path: &Path) -> Result<Script, String> {
-        let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-        if found.len() > MAX_SCRIPT_BYTES {
-            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", found.len()));
-        }
-        Script::parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
-    }
 }
 
 impl WrittenScene {
     fn read(self) -> Result<Scene, String> {
+        let of_rehearsals =
+            [("to", self.to.is_some()), ("when", !self.when.is_empty()), ("times", self.times.is_some())];
+        if let Some((word, _)) = of_rehearsals.into_iter().find(|(_, is_there)| *is_there) {
+            return Err(format!("`{word}` is for rehearsals: an agent counts nothing and sees its prompt"));
+        }
         if self.step.is_empty() {
             return Err(String::from("it has no step"));
         }
@@ -175,8 +194,9 @@ impl WrittenStep {
         if let Some(name) = self.usage.keys().chain(&self.silent).find(|name| !known(name)) {
             return Err(format!("`{name}` is no meter that an agent reports; there are tokens and money"));
         }
-        let mut usage: Usage =
-            self.usage.iter().map(|(name, amount)| (Name::from(name.as_str()), *amount)).collect();
+        let amounts =
+            self.usage.iter().map(|(name, value)| Ok((Name::from(name.as_str()), amount(name, value)?)));
+        let mut usage: Usage = amounts.collect::<Result<_, String>>()?;
         let silent: Vec<Name> = self.silent.iter().map(|name| Name::from(name.as_str())).collect();
         if let Some(both) = silent.iter().find(|name| usage.contains_key(*name)) {
             return Err(format!("it reports `{both}` and is silent about it"));
@@ -184,12 +204,17 @@ impl WrittenStep {
         for name in [TOKENS, MONEY].into_iter().filter(|name| !silent.iter().any(|one| &**one == *name)) {
             usage.entry(Name::from(name)).or_insert(0);
         }
-        let (delay, until) = (Duration::from_millis(self.delay), self.until.clone());
+        let delay = self.delay.as_ref().map(duration).transpose()?.unwrap_or_default();
+        let until = self.until.clone();
         let say = self.say.clone();
         Ok(Step { delay, until, say, calls, usage, silent, end: self.end()? })
     }
 
     fn end(self) -> Result<Option<End>, String> {
+        if self.fail.is_some() || self.kind.is_some() || self.command.is_some() {
+            return Err(String::from("`fail`, `kind` and `command` are for rehearsals"));
+        }
+        let after = self.after.as_ref().map(duration).transpose()?;
         let mut ends = Vec::new();
         ends.extend(self.submit.as_ref().map(json).transpose()?.map(End::Submit));
         ends.extend(self.reply.map(End::Reply));
@@ -198,8 +223,8 @@ impl WrittenStep {
         ends.extend(self.hang.then_some(End::Hang));
         ends.extend(self.flood.then_some(End::Flood));
         let is_outage = self.outage.is_some();
-        ends.extend(self.outage.map(|service| End::Outage(service, self.after.map(Duration::from_millis))));
-        if self.after.is_some() && !is_outage {
+        ends.extend(self.outage.map(|service| End::Outage(service, after)));
+        if after.is_some() && !is_outage {
             return Err(String::from("`after` belongs to an `outage`"));
         }
         match ends.len() {

@@ -5,8 +5,9 @@
 //! claimed from there on. Nothing is run here, and nothing is refused that might work.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use ftl_process::programs;
 
 use super::Commands;
 
@@ -143,18 +144,16 @@ pub(super) fn is_assignment(word: &str) -> bool {
 }
 
 fn is_there(program: &str, folder: &Path, path: &OsStr) -> bool {
-    let is_program = |file: &Path| {
-        std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
     if program.contains('/') {
-        return is_program(&folder.join(program));
+        return programs::is_program(&folder.join(program));
     }
-    std::env::split_paths(path).any(|place| is_program(&folder.join(place).join(program)))
+    programs::find(program, std::env::split_paths(path).map(|place| folder.join(place))).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn what_a_command_surely_starts_is_known() {

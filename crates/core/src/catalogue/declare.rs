@@ -134,14 +134,23 @@ macro_rules! choices {
                 /// Every word, in the order of declaration.
                 pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-                /// The one with this word.
-                pub fn parse(word: &str) -> Option<$name> {
-                    [$( $name::$variant ),+].into_iter().find(|one| one.word() == word)
-                }
+                /// Every choice, in the same order.
+                pub const ALL: [$name; $name::WORDS.len()] = [$($name::$variant),+];
 
                 /// The word as protocols spell it.
                 pub const fn word(self) -> &'static str {
                     match self { $( $name::$variant => $word, )+ }
+                }
+
+                /// The choice that a word spells.
+                pub fn parse(word: &str) -> Option<$name> {
+                    $name::ALL.into_iter().find(|choice| choice.word() == word)
+                }
+            }
+
+            impl std::fmt::Display for $name {
+                fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    out.write_str(self.word())
                 }
             }
 
@@ -228,7 +237,9 @@ mod tests {
         assert!(look.params["path"].required && !look.params["depth"].required);
         assert_eq!(look.answer.field("outcome"), Some(Type::choice(["good", "bad"])));
         assert_eq!(look.answer.field("pased"), None);
-        assert_eq!(Outcome::Bad.word(), "bad");
+        let parsed = Outcome::WORDS.iter().map(|word| Outcome::parse(word).unwrap());
+        assert!(parsed.eq(Outcome::ALL) && Outcome::parse("worse").is_none());
+        assert_eq!(Outcome::Bad.to_string(), "bad");
         assert_eq!((Outcome::parse("bad"), Outcome::parse("worse")), (Some(Outcome::Bad), None));
     }
 }

@@ -154,11 +154,6 @@ impl Catalogue {
     pub fn roles(&self) -> impl Iterator<Item = &Role> {
         self.roles.values()
     }
-
-    /// All words, by name.
-    pub fn words(&self) -> impl Iterator<Item = &Word> {
-        self.words.values()
-    }
 }
 
 fn standard_actions() -> Vec<Declaration> {

@@ -205,7 +205,7 @@ fn everything_says_what_it_means() {
             explained(&role.name, &fields(&form.answer));
         }
     }
-    for one in all.words() {
+    for one in all.words.values() {
         explained(&one.name, &one.options);
     }
 }
@@ -226,11 +226,11 @@ fn a_role_without_selector_has_no_words() {
 #[test]
 fn options_are_never_named_like_words() {
     let all = Catalogue::standard();
-    let names: Vec<&str> = all.words().map(|one| &*one.name).collect();
+    let names: Vec<&str> = all.words.values().map(|one| &*one.name).collect();
     let listed =
         ["accept", "codegen", "next", "plan", "redo", "revert", "review_code", "review_plan", "test"];
     assert_eq!(names, listed);
-    for one in all.words() {
+    for one in all.words.values() {
         for option in one.options.keys() {
             assert!(!listed.contains(&&**option) && !["by", "reason"].contains(&&**option), "{option}");
         }

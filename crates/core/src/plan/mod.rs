@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub use problem::{PlanProblem, Problems};
 pub use progress::{
-    Cascade, CascadeState, MAX_ROOTS, PlanProgress, TaskStatus, UnknownStatus, UnknownTask, Unreachable,
+    Cascade, CascadeState, MAX_ROOTS, PlanProgress, TaskStatus, UnknownStatus, Unreachable, parse_status,
 };
 
 use crate::value::Name;

@@ -12,52 +12,11 @@ use std::iter::Copied;
 use std::sync::Arc;
 
 use super::{Graph, TaskIndex};
+pub use crate::catalogue::campaign::{CascadeState, TaskStatus};
 use crate::value::Name;
 
 /// How many root causes are listed for one task.
 pub const MAX_ROOTS: usize = 64;
-
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TaskStatus {
-    /// Not begun.
-    #[default]
-    Pending,
-    /// Somebody works on it.
-    InProgress,
-    /// Done, with success.
-    Complete,
-    /// Ended without success, or below a task that did.
-    Blocked,
-}
-
-impl TaskStatus {
-    /// All of them, in the order of a task's life.
-    pub const ALL: [TaskStatus; 4] =
-        [TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Complete, TaskStatus::Blocked];
-
-    /// The word for it, as plans spell it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            TaskStatus::Pending => "pending",
-            TaskStatus::InProgress => "in_progress",
-            TaskStatus::Complete => "complete",
-            TaskStatus::Blocked => "blocked",
-        }
-    }
-
-    /// Reads the word for it.
-    pub fn parse(text: &str) -> Result<TaskStatus, UnknownStatus> {
-        let found = TaskStatus::ALL.into_iter().find(|status| status.as_str() == text);
-        found.ok_or_else(|| UnknownStatus { text: text.into() })
-    }
-}
-
-impl fmt::Display for TaskStatus {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
 
 /// A word that is no status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,27 +27,17 @@ pub struct UnknownStatus {
 
 impl fmt::Display for UnknownStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = TaskStatus::ALL.map(TaskStatus::as_str).join(", ");
+        let words = TaskStatus::WORDS.join(", ");
         write!(out, "Unknown task status: {} (one of {words})", self.text)
     }
 }
 
 impl Error for UnknownStatus {}
 
-/// A seq that names no task of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownTask {
-    /// The seq, as it was given.
-    pub seq: Name,
+/// Reads the word of a status, as plans spell it.
+pub fn parse_status(text: &str) -> Result<TaskStatus, UnknownStatus> {
+    TaskStatus::parse(text).ok_or_else(|| UnknownStatus { text: text.into() })
 }
-
-impl fmt::Display for UnknownTask {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Unknown task: {}", self.seq)
-    }
-}
-
-impl Error for UnknownTask {}
 
 /// A task that can never run as things stand: it waits, at any distance, for a blocked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,41 +52,6 @@ pub struct Unreachable {
     pub root_causes: Vec<Name>,
     /// Whether there are more root causes than are listed.
     pub more_causes: bool,
-}
-
-/// How the campaign as a whole stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CascadeState {
-    /// There is no plan.
-    None,
-    /// Nothing is left to do.
-    Complete,
-    /// Something runs or may start.
-    InProgress,
-    /// Nothing runs or may start, and a waiting task can never run.
-    Stuck,
-    /// Nothing runs or may start, and nothing says why. A checked graph never gets here; the word
-    /// belongs to the five of the FTL protocol, so readers must know it.
-    AllBlocked,
-}
-
-impl CascadeState {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CascadeState::None => "none",
-            CascadeState::Complete => "complete",
-            CascadeState::InProgress => "in_progress",
-            CascadeState::Stuck => "stuck",
-            CascadeState::AllBlocked => "all_blocked",
-        }
-    }
-}
-
-impl fmt::Display for CascadeState {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
 }
 
 /// How the campaign stands, with its counts.
@@ -230,12 +144,6 @@ impl PlanProgress {
     }
 
     /// Gives a task a status and answers the one it had. Touches only the task's own dependents.
-    pub fn settle(&mut self, seq: &str, status: TaskStatus) -> Result<TaskStatus, UnknownTask> {
-        let place = self.graph.find(seq).ok_or_else(|| UnknownTask { seq: seq.into() })?;
-        Ok(self.settle_at(place, status))
-    }
-
-    /// As [`Progress::settle`], for a task whose place is known.
     pub fn settle_at(&mut self, place: TaskIndex, status: TaskStatus) -> TaskStatus {
         let before = std::mem::replace(&mut self.statuses[place.index()], status);
         if before == status {

@@ -88,12 +88,6 @@ fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
         (Some(Ok(plan)), _) => Some(plan.to_shape()),
         (Some(Err(_)) | None, _) => None,
     };
-    let kind = match found.kind {
-        decision::DecisionKind::Proceed => flow::DecisionKind::Proceed,
-        decision::DecisionKind::Clarify => flow::DecisionKind::Clarify,
-        decision::DecisionKind::Confirm => flow::DecisionKind::Confirm,
-        decision::DecisionKind::Unknown => flow::DecisionKind::Unknown,
-    };
     // A question without a question mark is one, too.
     let mut questions = found.questions.clone();
     if questions.is_empty()
@@ -102,7 +96,7 @@ fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
         questions.push(decision::prose(&asked.text));
     }
     flow::Decision {
-        kind,
+        kind: found.kind,
         problems,
         plan,
         selection: questions.first().cloned(),

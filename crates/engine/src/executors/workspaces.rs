@@ -90,11 +90,7 @@ pub(super) fn file_text(folder: &Path, path: &str) -> Result<FileText, Failure> 
 }
 
 fn used_lesson(shape: &UsedShape) -> UsedLesson {
-    let kind = match shape.kind {
-        Some(ftl_core::catalogue::spec::LessonKind::Pattern) => LessonKind::Pattern,
-        Some(ftl_core::catalogue::spec::LessonKind::Failure) | None => LessonKind::Failure,
-    };
-    UsedLesson { name: shape.name.clone(), kind }
+    UsedLesson { name: shape.name.clone(), kind: shape.kind.unwrap_or(LessonKind::Failure) }
 }
 
 /// A workspace that was ended in the same way before the engine died.
@@ -232,7 +228,7 @@ fn soundness(spec: &Spec) -> flow::Soundness {
     if spec.budget == 0 {
         problems.push(String::from("the budget is 0"));
     }
-    if spec.status != ftl_core::catalogue::spec::WorkspaceStatus::Active {
+    if spec.status != WorkspaceStatus::Active {
         problems.push(String::from("the workspace is not active"));
     }
     let summary = if problems.is_empty() { String::from("sound") } else { problems.join("; ") };

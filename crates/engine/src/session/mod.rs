@@ -19,6 +19,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use ftl_agents::scripted::rehearsal::Rehearsal;
 use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::catalogue::build::{Delivered, Delivery};
 use ftl_core::run::{Adoption, Entry, Run, Usage};
@@ -34,7 +35,6 @@ pub use self::wiring::{prompts, secrets};
 use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::executors::agents::Listener;
-use crate::executors::script::Script;
 use crate::executors::worktrees::retry::kept_of_task;
 use crate::executors::worktrees::{Route, Sites};
 use ftl_code::commands::look::ProbeReport;
@@ -282,7 +282,7 @@ impl Session {
     /// no agent.
     pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
         let script =
-            options.script.as_deref().map(Script::parse).transpose().map_err(SessionError::Machine)?;
+            options.script.as_deref().map(Rehearsal::parse).transpose().map_err(SessionError::Machine)?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
         let roster = self.wiring.roster_with(&options.choice)?;
         // A protocol may ask a coder or a builder only where its plan does. Where nobody is bound and a planner

@@ -5,12 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use ftl_agents::scripted::MAX_SCRIPT_BYTES;
+use ftl_agents::scripted::rehearsal::Rehearsal;
 use ftl_agents::secrets::Secrets;
 use ftl_core::json::JsonExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
-use crate::executors::script::Script;
 use crate::executors::worktrees::Route;
 use crate::executors::worktrees::retry::Retried;
 use ftl_folder as folder;
@@ -151,15 +152,16 @@ impl OptionFiles {
     }
 
     /// The script that a run was opened with, if it was.
-    pub(super) fn read_script(&self, run: &RunId) -> Result<Option<Script>, SessionError> {
+    pub(super) fn read_script(&self, run: &RunId) -> Result<Option<Rehearsal>, SessionError> {
         let file = self.script(run);
         if folder::metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        let script = Script::load(&file).map_err(|message| {
-            SessionError::Machine(format!("the script of run {run} cannot be played: {message}"))
-        })?;
-        Ok(Some(script))
+        let wrong =
+            |message| SessionError::Machine(format!("the script of run {run} cannot be played: {message}"));
+        let text =
+            folder::read_to_string(&file, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
+        Rehearsal::parse(&text).map(Some).map_err(wrong)
     }
 }
 

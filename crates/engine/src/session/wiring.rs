@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ftl_agents::contract::Lobby;
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
+use ftl_agents::scripted::rehearsal::Rehearsal;
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{ActionDecl as _, Catalogue};
@@ -20,7 +21,7 @@ use super::options::{OptionFiles, RunOptions};
 use crate::executors::ExecutorPool;
 use crate::executors::agents::{Agents, Listener, Means, RoleAnswerer};
 use crate::executors::explorer::Explorer;
-use crate::executors::script::{Script, ScriptExecutor};
+use crate::executors::script::ScriptExecutor;
 use crate::executors::shell::{Probes, ScriptRunner};
 use crate::executors::table::{AgentResources, ExecutorOptions, RecordAccess, Resources};
 use crate::executors::worktrees::Sites;
@@ -160,7 +161,7 @@ impl Wiring {
     }
 
     /// Has a script answer what it names, and what nothing else performs.
-    fn play(&self, workshop: ExecutorPool, script: Script, shell: Arc<ScriptRunner>) -> ExecutorPool {
+    fn play(&self, workshop: ExecutorPool, script: Rehearsal, shell: Arc<ScriptRunner>) -> ExecutorPool {
         let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
         let scripted = Arc::new(ScriptExecutor::new(script, self.options.folder(), Some(shell)));
         let workshop =

@@ -29,7 +29,6 @@ use ftl_view::paint::{self, joined, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli;
-use crate::write;
 
 /// What is said to an agent that is probed: as little as possible.
 const PROBE: &str =
@@ -369,7 +368,7 @@ fn record(
     let text = script_of(&sessions).map_err(damaged)?;
     match file {
         Some(file) => {
-            write::replace(file, &text).map_err(|error| {
+            ftl_folder::replace_own(file, text.as_bytes()).map_err(|error| {
                 CommandError::new(
                     format!("{} cannot be written: {error}", file.display()),
                     "name another file",

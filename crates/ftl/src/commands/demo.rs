@@ -14,6 +14,7 @@ use ftl_command::records::open;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::id::RunId;
+use ftl_git::Person;
 use ftl_memory::StoredKind;
 use ftl_records::lessons::now;
 use ftl_view::paint::{self, paint, safe};
@@ -130,17 +131,9 @@ fn lay_out(folder: &Path) -> std::io::Result<()> {
 /// A first commit of the program, in nobody's name and under nobody's settings. What is ours stays out of it, as
 /// `ftl` itself keeps it out later.
 fn commit(folder: &Path) -> Result<(), CommandError> {
-    let all = |steps: &[&[&str]]| steps.iter().try_for_each(|words| git(folder, words));
-    all(&[
-        &["init", "-q"],
-        &["symbolic-ref", "HEAD", "refs/heads/main"],
-        &["config", "user.name", "ftl demo"],
-        &["config", "user.email", "demo@localhost"],
-    ])?;
-    let info = folder.join(".git").join("info");
-    let written = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("exclude"), "/.ftl/\n"));
-    written.map_err(|error| no_git(&error.to_string()))?;
-    all(&[&["add", "--", "."], &["commit", "-q", "-m", "A till that is not written yet"]])
+    let person = Person { name: String::from("ftl demo"), email: String::from("demo@localhost") };
+    ftl_git::make_repository(folder, &person, "/.ftl/\n", "A till that is not written yet")
+        .map_err(|error| no_git(&error.to_string()))
 }
 
 fn no_git(why: &str) -> CommandError {
@@ -148,20 +141,6 @@ fn no_git(why: &str) -> CommandError {
         format!("git did not make the demo's repository: {}", why.trim()),
         "install git, 2.38 or newer",
     )
-}
-
-fn git(folder: &Path, words: &[&str]) -> Result<(), CommandError> {
-    let mut git = Command::new("git");
-    git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1"), ("LC_ALL", "C")] {
-        git.env(name, value);
-    }
-    let done = git.env("HOME", folder).current_dir(folder).args(words).stdin(Stdio::null()).output();
-    match done {
-        Ok(done) if done.status.success() => Ok(()),
-        Ok(done) => Err(no_git(&String::from_utf8_lossy(&done.stderr))),
-        Err(error) => Err(no_git(&error.to_string())),
-    }
 }
 
 /// What the tests of the program say now: how many pass, of how many.

@@ -13,7 +13,6 @@ use serde_json::json;
 use crate::checker_report;
 use crate::cli::{Draw, Format};
 use crate::problems;
-use crate::write;
 
 /// Draws what was asked for, or brings its document up to date.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<ExitStatus, CommandError> {
@@ -97,7 +96,7 @@ fn save(path: &Path, text: &str) -> Result<bool, CommandError> {
     if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(false);
     }
-    write::replace(path, text).map_err(|error| {
+    ftl_folder::replace_own(path, text.as_bytes()).map_err(|error| {
         let message = format!("`{}` cannot be written: {error}", path.display());
         CommandError::new(message, "see whether its folder exists and may be written to")
     })?;

@@ -7,7 +7,6 @@ mod preview;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 use ftl_code::commands::look::{self, ProbeReport};
 use ftl_command::input::{check_words, text_of};
@@ -24,6 +23,7 @@ use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::FindingAllowance;
+use ftl_git::Answer;
 use ftl_process::Cancel;
 use ftl_records::decision;
 use ftl_records::plan_file::missing_files;
@@ -373,7 +373,7 @@ pub(super) fn needs_git(place: &StateFolder) -> Result<(), CommandError> {
     }
     let repository = ask_git(place, &["rev-parse", "--is-bare-repository"])?;
     let root = place.root().display();
-    let untrusted = String::from_utf8_lossy(&repository.stderr).contains(DUBIOUS);
+    let untrusted = repository.said.contains(DUBIOUS);
     if untrusted {
         return Err(CommandError::new(
             format!(
@@ -382,19 +382,19 @@ pub(super) fn needs_git(place: &StateFolder) -> Result<(), CommandError> {
             format!("if you trust it: git config --global --add safe.directory {}", quote_path(place.root())),
         ));
     }
-    if !repository.status.success() {
+    if !repository.is_ok {
         return Err(CommandError::new(
             format!("`{root}` is in no git repository"),
             "flows need git: `git init`, and commit what is there; the other commands work without",
         ));
     }
-    if repository.stdout.starts_with(b"true") {
+    if repository.out.starts_with(b"true") {
         return Err(CommandError::new(
             format!("`{root}` is a bare repository: there is no checkout to work from"),
             "flows need a checkout: work in a clone of it",
         ));
     }
-    if ask_git(place, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?.status.success() {
+    if ask_git(place, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?.is_ok {
         return Ok(());
     }
     Err(CommandError::new(
@@ -407,11 +407,8 @@ pub(super) fn needs_git(place: &StateFolder) -> Result<(), CommandError> {
 const DUBIOUS: &str = "detected dubious ownership";
 
 /// Asks git about the repository, in the language of its messages.
-fn ask_git(place: &StateFolder, words: &[&str]) -> Result<Output, CommandError> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);
-    git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
-    git.output().map_err(|error| {
+fn ask_git(place: &StateFolder, words: &[&str]) -> Result<Answer, CommandError> {
+    ftl_git::ask(place.root(), words).map_err(|error| {
         CommandError::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
     })
 }

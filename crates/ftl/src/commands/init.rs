@@ -18,7 +18,6 @@ use found::{Found, INSTALLS};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 
 use crate::cli::Init;
-use crate::write;
 
 /// Budgets of a build that fit the agents of today, with the reason.
 const BUDGETS: &str = "# What one build may do. The protocol's own numbers (5 tools, 3 in DIRECT, no repair) are for scripts; an agent reads before\n\
@@ -76,7 +75,7 @@ fn put(place: &StateFolder, file: &Path, text: &str) -> Result<(), CommandError>
         folder::make(&place.state()).map_err(cannot)?;
         place.exclude().map_err(cannot)?;
     }
-    write::replace(file, text).map_err(cannot)
+    ftl_folder::replace_own(file, text.as_bytes()).map_err(cannot)
 }
 
 fn print(shared: &str, own: &str, out: &Out) -> Result<ExitStatus, CommandError> {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ftl_agents::scripted::MAX_SCRIPT_BYTES;
+use ftl_agents::scripted::rehearsal::Rehearsal;
 use ftl_command::protocol_loader::{LoadedTarget, Shelf};
 use ftl_command::session::session_failure;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
@@ -14,7 +16,6 @@ use ftl_core::run::{End, Entry, Event, Input, Run as Machine, Standing, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{DriveEnd, DriveObserver, StopSignal};
 use ftl_engine::driver::{Driver, Opening, Todo};
-use ftl_engine::executors::script::{MAX_SCRIPT_BYTES, Script};
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
@@ -49,7 +50,7 @@ const MAX_TOGETHER: usize = 16;
 /// Opens a run of a protocol and drives it.
 pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     session::not_an_agent(&session::place(cli)?)?;
-    let script = asked.script.as_deref().map(script).transpose()?;
+    let script = asked.script.as_deref().map(|file| script(file, out)).transpose()?;
     let inputs = inputs(&asked.inputs)?;
     let shelf = Shelf::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
@@ -646,15 +647,22 @@ fn rank(exit: ExitStatus) -> u8 {
     }
 }
 
-fn script(path: &Path) -> Result<String, CommandError> {
+/// The text of a rehearsal, which can be played.
+fn script(path: &Path, out: &Out) -> Result<String, CommandError> {
     let wrong = |message: String| {
         CommandError::new(
             format!("`{}`: {message}", path.display()),
-            "a script is TOML with one [[answer]] for each rule",
+            "a script is TOML with one [[scene]] for each answer",
         )
     };
-    Script::load(path).map_err(wrong)?;
-    folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))
+    let text = folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
+    if Rehearsal::parse(&text).map_err(wrong)?.is_old {
+        let path = path.display();
+        out.note(&format!(
+            "`{path}` has [[answer]]s, as earlier versions wrote them: it is read as [[scene]]s"
+        ));
+    }
+    Ok(text)
 }
 
 /// `name=value` words as inputs: JSON where it is JSON, text otherwise.

@@ -11,14 +11,35 @@ const DRAFTS: &str = "INPUT: objective\nLIMIT: rounds = 9 ELSE HOLD\nTRACK: done
     IF: rounds.used >= 4 → RETURN complete done={done} kind={decision.kind}\n  \
     GOTO: DRAFT with feedback={decision.kind}\n";
 
-const SCRIPT: &str = "[[answer]]\nto = \"Task(planner)\"\nvalue = { text = \"hi\" }\n\
-    spend = { tokens = 1200, money = 0.02, turns = 1 }\n\
-    [[answer]]\nto = \"decision.parse\"\nvalue = { kind = \"CLARIFY\", questions = [], problems = [] }\n";
+const SCRIPT: &str = "[[scene]]\nrole = \"planner\"\n[[scene.step]]\nsubmit = { text = \"hi\" }\n\
+    usage = { tokens = 1200, money = 0.02 }\n\
+    [[scene]]\nto = \"decision.parse\"\n[[scene.step]]\n\
+    submit = { kind = \"CLARIFY\", questions = [], problems = [] }\n";
 
 fn drafts(config: &str) -> Dir {
     let dir = Dir::new();
     dir.protocol("drafts", DRAFTS).write("script.toml", SCRIPT).write(".ftl/config.toml", config);
     dir
+}
+
+/// The same as earlier versions wrote it.
+const OLD_SCRIPT: &str = "[[answer]]\nto = \"Task(planner)\"\nvalue = { text = \"hi\" }\n\
+    spend = { tokens = 1200, money = 0.02, turns = 1 }\n\
+    [[answer]]\nto = \"decision.parse\"\nvalue = { kind = \"CLARIFY\", questions = [], problems = [] }\n";
+
+#[test]
+fn a_script_of_an_earlier_version_plays_the_same_with_a_note() {
+    let dir = drafts("");
+    dir.write("old.toml", OLD_SCRIPT);
+    let meters = |script: &str| {
+        let ended = dir.ftl(&["run", "drafts", "objective=x", "--script", script]).code(0);
+        let shown = dir.ftl(&["status", "--json", "--all"]).json()["runs"].as_array().unwrap().clone();
+        let meters = |run: &serde_json::Value| run["meters"]["tokens"].clone();
+        (ended.err.contains("`old.toml` has [[answer]]s"), shown.iter().map(meters).collect::<Vec<_>>())
+    };
+    assert!(!meters("script.toml").0);
+    let (noted, tokens) = meters("old.toml");
+    assert!(noted && tokens.len() == 2 && tokens[0] == tokens[1], "{tokens:?}");
 }
 
 #[test]
@@ -70,7 +91,10 @@ fn a_limit_holds_keeps_the_work_and_goes_on_after_a_raise() {
 #[test]
 fn what_nobody_reports_is_charged_in_full_and_shown_as_unknown() {
     let dir = drafts("[reserve]\ntokens = 700\n");
-    dir.write("script.toml", SCRIPT.replace("tokens = 1200, ", ""));
+    dir.write(
+        "script.toml",
+        SCRIPT.replace("usage = { tokens = 1200, ", "silent = [\"tokens\"]\nusage = { "),
+    );
     dir.ftl(&["run", "drafts", "objective=x", "--script", "script.toml"]).code(0);
     let shown = dir.ftl(&["status", "--json"]).json()["runs"][0].clone();
     let tokens = serde_json::json!({ "used": 2800, "limit": 5_000_000, "reserved": 0, "unknown": 4 });
@@ -112,10 +136,11 @@ fn a_service_that_is_out_suspends_and_costs_no_attempt() {
     let text = "STATE: START\n  DO: draft = Task(planner) input=\"x\" exploration=none answers=none\n  RETURN: complete text={draft.text}\n";
     // The service stays away until somebody says that it is back.
     dir.protocol("out", text).write(".ftl/config.toml", "[probes]\nmodel = \"test -e back\"\n");
-    let rule = "[[answer]]\nto = \"Task(planner)\"\n";
+    let scene = "[[scene]]\nrole = \"planner\"\n";
+    let step = "[[scene.step]]\nsilent = [\"tokens\", \"money\", \"turns\"]\n";
     dir.write(
         "script.toml",
-        format!("{rule}times = 1\noutage = \"model\"\n{rule}value = {{ text = \"hi\" }}\n"),
+        format!("{scene}times = 1\n{step}outage = \"model\"\n{scene}{step}submit = {{ text = \"hi\" }}\n"),
     );
     let driving = dir.start(&["run", "out", "--script", "script.toml"]);
     let mut shown = serde_json::Value::Null;

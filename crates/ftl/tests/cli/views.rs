@@ -143,7 +143,7 @@ fn a_message_of_several_lines_is_shown_as_such() {
     );
     let (run, _) = dir.run(&["frail"]);
     dir.ftl(&["why", &run]).code(0).says(&["held        exit code 3: one two\n"]);
-    dir.write("script.toml", "[[answer]]\nto = \"sh\"\nvalue = = 3\n");
+    dir.write("script.toml", "[[scene]]\nto = \"sh\"\nvalue = = 3\n");
     let ended = dir.ftl(&["run", "frail", "--script", "script.toml"]).code(1);
     assert!(ended.err.contains("\n  3 | value = = 3\n") && !ended.err.contains('\u{fffd}'), "{ended:#?}");
     dir.protocol("silent", "STATE: START\n  DO: sh \"exit 3\"\n  RETURN: complete\n");

@@ -37,8 +37,10 @@ fn a_wall_that_jumps_between_two_owners_changes_nothing() {
 }
 
 /// An agent whose service is out the first time it is asked.
-const OUTAGE: &str = "[[answer]]
-to = \"Task(coder)\"
+const OUTAGE: &str = "[[scene]]
+role = \"coder\"
+[[scene.step]]
+silent = [\"tokens\", \"money\", \"turns\"]
 command = \"test -e tried || { touch tried; echo model >&2; exit 75; }; echo '{\\\"text\\\": \\\"x\\\"}'\"
 ";
 

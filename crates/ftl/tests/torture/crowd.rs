@@ -70,8 +70,7 @@ fn fact_of(order: &str) -> &'static str {
 }
 
 /// What eight of the crowd run: three agents each.
-const QUICK: &str =
-    "[[answer]]\nto = \"*\"\ndelay = \"1ms\"\nspend = { tokens = 5 }\nvalue = { text = \"x\" }\n";
+const QUICK: &str = "[[scene]]\n[[scene.step]]\ndelay = 1\nusage = { tokens = 5 }\nsilent = [\"money\", \"turns\"]\nsubmit = { text = \"x\" }\n";
 
 const WORKERS: [&str; 5] = [
     "run",

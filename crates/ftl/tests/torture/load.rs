@@ -36,8 +36,8 @@ fn a_swarm_oversteps_its_cap_by_at_most_one_reservation() {
         let tokens = if bee == GREEDY { 2 * RESERVE } else { random };
         let _ = write!(
             script,
-            "[[answer]]\nto = \"Task(coder)\"\nwhen = {{ story = \"bee {bee}\" }}\ndelay = \"{delay}ms\"\n\
-             spend = {{ tokens = {tokens}, money = 0, turns = 1 }}\nvalue = {{ text = \"buzz\" }}\n\n"
+            "[[scene]]\nrole = \"coder\"\nwhen = {{ story = \"bee {bee}\" }}\n[[scene.step]]\ndelay = {delay}\n\
+             usage = {{ tokens = {tokens} }}\nsubmit = {{ text = \"buzz\" }}\n\n"
         );
     }
     let stage = Stage::new();
@@ -90,7 +90,10 @@ const MAX_CHAIN: Duration = Duration::from_secs(60);
 fn a_long_chain_is_killed_twice_and_comes_to_its_end() {
     let stage = Stage::new();
     stage.write(".ftl/protocols/chain.md", CHAIN);
-    stage.write("chain.toml", "[[answer]]\nto = \"*\"\nspend = { tokens = 10, money = 0, turns = 1 }\nvalue = { text = \"next\" }\n");
+    stage.write(
+        "chain.toml",
+        "[[scene]]\n[[scene.step]]\nusage = { tokens = 10 }\nsubmit = { text = \"next\" }\n",
+    );
     stage.write(
         ".ftl/config.toml",
         "[limits]\ntokens = \"none\"\nmoney = \"none\"\nturns = \"none\"\ntime = \"none\"\n",

@@ -18,8 +18,10 @@ const DESK: [&str; 5] = [
 ];
 
 /// An agent that works until a file is there.
-const WORKER: &str = "[[answer]]
-to = \"Task(coder)\"
+const WORKER: &str = "[[scene]]
+role = \"coder\"
+[[scene.step]]
+silent = [\"tokens\", \"money\", \"turns\"]
 command = \"echo $FTL_KEY >>begun; until test -e go; do sleep 0.02; done; echo '{\\\"text\\\": \\\"done\\\"}'\"
 ";
 

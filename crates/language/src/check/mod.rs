@@ -64,8 +64,6 @@ pub struct CheckReport {
     pub verdicts: BTreeMap<Name, Vec<Name>>,
     /// States that settle as `complete` and can be reached without passing any gate.
     pub ungated: Vec<Name>,
-    /// The types learnt.
-    pub tables: Tables,
 }
 
 impl CheckReport {
@@ -97,7 +95,7 @@ pub fn check_all(
             Some(walked) if !stale.contains(name) => walked,
             Some(_) | None => walk_all(&world, pasted, &tables),
         };
-        all.insert(name.clone(), findings(&world, pasted, tables, walked));
+        all.insert(name.clone(), findings(&world, pasted, walked));
     }
     all
 }
@@ -173,11 +171,10 @@ fn children_first<'a>(documents: &BTreeMap<Name, Pasted>, names: &'a BTreeSet<Na
     children.into_iter().chain(parents).collect()
 }
 
-fn findings(world: &World<'_>, pasted: &Pasted, tables: Tables, walked: Walked) -> CheckReport {
+fn findings(world: &World<'_>, pasted: &Pasted, walked: Walked) -> CheckReport {
     let mut findings = CheckReport {
         problems: [headers::check(world, pasted), shown::check(pasted)].concat(),
         states: walked.states,
-        tables,
         ..CheckReport::default()
     };
     findings.problems.extend(walked.problems);

@@ -20,10 +20,6 @@ use ftl_core::value::Name;
 /// A way out of a state, as one path takes it.
 #[derive(Clone, Debug)]
 pub struct PathExit {
-    /// The statement that takes it.
-    pub place: u32,
-    /// Where it stands.
-    pub span: Span,
     /// Where it leads.
     pub to: Leads,
     /// What is known there.
@@ -359,12 +355,7 @@ impl<'a> Walk<'a> {
                     self.arg_type(reason, env);
                 }
             }
-            self.facts.ways.push(PathExit {
-                place: statement.place,
-                span: statement.span,
-                to: to.clone(),
-                env: env.clone(),
-            });
+            self.facts.ways.push(PathExit { to: to.clone(), env: env.clone() });
         }
         if matches!(exit, Exit::Hold(_)) {
             self.hold(statement, "HOLD");
@@ -555,12 +546,7 @@ impl<'a> Walk<'a> {
         }
         let to = Leads::ByLimit(target.name.clone(), meter.clone());
         for env in failed {
-            self.facts.ways.push(PathExit {
-                place: statement.place,
-                span: statement.span,
-                to: to.clone(),
-                env: env.clone(),
-            });
+            self.facts.ways.push(PathExit { to: to.clone(), env: env.clone() });
         }
     }
 }

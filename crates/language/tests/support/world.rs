@@ -50,7 +50,7 @@ impl World {
             if let Some(place) = old.progress.graph().find(&task.seq)
                 && old.progress.status(place) == TaskStatus::Complete
             {
-                self.progress.settle(&task.seq, TaskStatus::Complete).unwrap();
+                settle(&mut self.progress, &task.seq, TaskStatus::Complete);
             }
         }
         let Value::Record(merged) = plan(&self.tasks) else { unreachable!() };
@@ -95,7 +95,7 @@ impl World {
             }
             "workspace.create" => {
                 let seq = given("task");
-                self.progress.settle(&seq, TaskStatus::InProgress).unwrap();
+                settle(&mut self.progress, &seq, TaskStatus::InProgress);
                 let direct = self.tasks.iter().any(|task| task.seq == seq && task.how == "direct");
                 fields([
                     ("path", Value::text(&seq)),
@@ -106,8 +106,8 @@ impl World {
             "campaign.update_task" => {
                 let complete = given("verdict") == "complete";
                 let status = if complete { TaskStatus::Complete } else { TaskStatus::Blocked };
-                self.progress.settle(&given("task"), status).unwrap();
-                fields([("seq", Value::text(given("task"))), ("status", Value::text(status.as_str()))])
+                settle(&mut self.progress, &given("task"), status);
+                fields([("seq", Value::text(given("task"))), ("status", Value::text(status.word()))])
             }
             "campaign.cascade_status" => {
                 let cascade = Cascade::of(Some(&self.progress));
@@ -116,7 +116,7 @@ impl World {
                     Value::record([("seq", Value::text(&task.seq)), ("blocked_by", Value::list(by))])
                 });
                 fields([
-                    ("state", Value::text(cascade.state.as_str())),
+                    ("state", Value::text(cascade.state.word())),
                     ("complete", count(cascade.complete)),
                     ("blocked", count(cascade.blocked)),
                     ("pending", count(cascade.pending)),
@@ -158,7 +158,7 @@ impl World {
                 ("slug", Value::text(&task.seq)),
                 ("worker", Value::text(worker)),
                 ("depends", Value::list(task.depends.iter().map(Value::text))),
-                ("status", Value::text(self.status(&task.seq).as_str())),
+                ("status", Value::text(self.status(&task.seq).word())),
             ])
         });
         Value::list(tasks)
@@ -193,4 +193,9 @@ fn plan(tasks: &[Task]) -> Value {
 
 fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
     fields.map(|(name, value)| (Name::from(name), value)).into()
+}
+
+fn settle(progress: &mut PlanProgress, seq: &str, status: TaskStatus) {
+    let place = progress.graph().find(seq).unwrap();
+    progress.settle_at(place, status);
 }

@@ -17,8 +17,6 @@ pub const DUPLICATE: f64 = 0.85;
 pub const QUERY: f64 = 0.3;
 /// `context` counts what is at or above this as relevant.
 pub const CONTEXT: f64 = 0.25;
-/// What is above this is not new to the observer.
-pub const NOVELTY: f64 = 0.7;
 
 /// Points of the map from raw string ratios; two English sentences share a fifth of their runs by chance.
 const RATIOS: [(f64, f64); 4] = [(0.15, 0.0), (0.42, 0.25), (0.85, 0.85), (1.0, 1.0)];
@@ -79,11 +77,6 @@ impl<'e> PreparedText<'e> {
     /// Its embedding.
     pub fn vector(&self) -> &Vector {
         &self.vector
-    }
-
-    /// Its normalised text.
-    pub fn normal(&self) -> &str {
-        &self.plain.normal
     }
 
     /// Its words.

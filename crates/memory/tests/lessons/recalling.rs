@@ -3,7 +3,7 @@
 use ftl_core::json::Json;
 use ftl_memory::error_match::By;
 use ftl_memory::recall::ContextRequest;
-use ftl_memory::{Now, StoredKind, similar};
+use ftl_memory::{Now, StoredKind};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use crate::{Memory, now};
@@ -123,7 +123,7 @@ fn context_without_an_objective_gives_the_dearest() {
 fn context_says_relevance_score_and_tier() {
     let memory = filled();
     let objective = Some("the worker gets ECONNREFUSED from redis".to_owned());
-    let asked = ContextRequest { objective, tiers: true, ..ContextRequest::default() };
+    let asked = ContextRequest { objective, ..ContextRequest::default() };
     let given = memory.lessons().context(&asked, &now()).unwrap();
     let first = &given.failures[0];
     assert_eq!(first.lesson.name(), "redis");
@@ -241,16 +241,6 @@ fn errors_find_lessons_by_text_then_expression_then_meaning() {
     assert_eq!(found("modules import each other in a circle"), wanted("cycle", By::Meaning));
     assert_eq!(found("zebra giraffe"), None);
     assert_eq!(found(""), None);
-}
-
-#[test]
-fn what_is_known_is_not_new() {
-    let memory = filled();
-    let alike = |text: &str| memory.lessons().most_alike(text, &now()).unwrap();
-    let (lesson, near) = alike("Reuse one connection pool in all workers!").unwrap();
-    assert_eq!((lesson.name(), near), ("pool", 1.0));
-    assert!(alike("draw a map of the harbour").is_none_or(|(_, near)| near <= similar::NOVELTY));
-    assert!(Memory::new().lessons().most_alike("anything", &now()).unwrap().is_none());
 }
 
 #[test]

@@ -21,9 +21,6 @@ pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// How large all answers on one stream may be together.
 pub const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many explorers are enough unless somebody says otherwise.
-pub const QUORUM: usize = 3;
-
 /// What an explorer looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExplorerMode {
@@ -274,11 +271,8 @@ pub fn aggregate(answers: &[ExplorerAnswer], meta: Meta<'_>) -> Json {
 
 /// The short commit of a repository; nothing outside of one, `unknown` if git cannot run.
 pub fn short_head(root: &Path) -> String {
-    let mut git = std::process::Command::new("git");
-    git.arg("-C").arg(root).args(["rev-parse", "--short", "HEAD"]).env("GIT_OPTIONAL_LOCKS", "0");
-    match git.output() {
-        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
-        Ok(_) => String::new(),
+    match ftl_git::ask(root, &["rev-parse", "--short", "HEAD"]) {
+        Ok(answer) => answer.text().unwrap_or_default(),
         Err(_) => String::from("unknown"),
     }
 }

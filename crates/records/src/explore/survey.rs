@@ -9,12 +9,11 @@ use std::cell::Cell;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use ftl_code::framework::is_foreign;
+use ftl_git::{AskLimits, ErrorKind};
 
 /// How many files of a repository are listed.
 pub const MAX_FILES: usize = 20_000;
@@ -33,21 +32,6 @@ pub const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// How much git may say when it lists files.
 pub const MAX_LIST_BYTES: u64 = 32 * 1024 * 1024;
-
-/// What git is told before anything that a repository says.
-const GIT: [&str; 8] = [
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.untrackedCache=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.quotePath=false",
-];
-
-/// What git gets of our environment: enough to know what the person ignores everywhere.
-const PASSED_ON: [&str; 5] = ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"];
 
 /// How far a survey goes.
 #[derive(Clone, Copy, Debug)]
@@ -210,35 +194,22 @@ impl<'a> Survey<'a> {
 
     /// What git knows and what it does not ignore; `None` where git has no say.
     fn listed_by_git(&self) -> Option<Vec<String>> {
-        let mut git = Command::new(ftl_git::program(&self.root)?);
-        git.args(GIT).arg("-C").arg(&self.root);
-        git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).env_clear();
-        for name in PASSED_ON {
-            git.envs(std::env::var_os(name).map(|value| (name, value)));
-        }
-        git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-        let mut child = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-        let said = child.stdout.take()?.take(self.limits.list_bytes);
-        let (tell, told) = channel();
-        let reader = std::thread::Builder::new().name("ls-files".to_owned()).spawn(move || {
-            let (mut said, mut bytes) = (said, Vec::new());
-            let read = said.read_to_end(&mut bytes);
-            let _ = tell.send(read.map(|_| bytes));
-        });
-        let bytes = reader.ok().and_then(|_| told.recv_timeout(self.limits.time).ok());
-        let cut = bytes.as_ref().is_none_or(|read| {
-            read.as_ref().map_or(true, |bytes| bytes.len() as u64 == self.limits.list_bytes)
-        });
-        if cut {
-            let _ = child.kill();
-        }
-        let ended = child.wait().ok()?;
-        if cut {
+        let words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+        let limits = AskLimits { time: self.limits.time, bytes: self.limits.list_bytes };
+        let answer = match ftl_git::ask_within(&self.root, &words, limits) {
+            Ok(answer) => answer,
+            Err(error) if error.trouble == ErrorKind::TimedOut => {
+                self.leave_out("not every file was looked at: git has too much to say");
+                return None;
+            }
+            Err(_) => return None,
+        };
+        if answer.is_cut {
             self.leave_out("not every file was looked at: git has too much to say");
-        } else if !ended.success() {
+        } else if !answer.is_ok {
             return None;
         }
-        Some(self.names(&bytes?.ok()?, cut))
+        Some(self.names(&answer.out, answer.is_cut))
     }
 
     /// The paths of a list; the last one of a list that was cut is not whole.
@@ -287,6 +258,7 @@ fn is_ours(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();

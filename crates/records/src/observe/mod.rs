@@ -14,7 +14,8 @@ pub use lesson::{
 };
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, ScoreContext, score, was_blocked};
 
-use crate::workspace::{FileName, LessonKind, UsedLesson, Workspace, WorkspaceStatus};
+use crate::workspace::{FileName, WorkspaceStatus};
+pub use ftl_core::catalogue::flow::BlockStatus as BlockVerdict;
 use ftl_core::json::{Json, JsonExt as _};
 
 /// How many pairs of failures of one analysis are linked.
@@ -35,36 +36,11 @@ pub enum Rerun {
     CouldNotRun(String),
 }
 
-/// What that says about the block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockVerdict {
-    /// The verify command of the block still fails.
-    Confirmed,
-    /// The verify command of the block passes now: there is nothing to learn.
-    FalsePositive,
-    /// The result allows no conclusion.
-    Indeterminate,
-    /// It could not be run.
-    Error,
-}
-
-impl BlockVerdict {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            BlockVerdict::Confirmed => "CONFIRMED",
-            BlockVerdict::FalsePositive => "FALSE_POSITIVE",
-            BlockVerdict::Indeterminate => "INDETERMINATE",
-            BlockVerdict::Error => "ERROR",
-        }
-    }
-
-    /// Whether the block teaches something.
-    pub fn is_learned(self) -> bool {
-        match self {
-            BlockVerdict::Confirmed => true,
-            BlockVerdict::FalsePositive | BlockVerdict::Indeterminate | BlockVerdict::Error => false,
-        }
+/// Whether a block of that standing teaches something.
+pub fn is_learned(standing: BlockVerdict) -> bool {
+    match standing {
+        BlockVerdict::Confirmed => true,
+        BlockVerdict::FalsePositive | BlockVerdict::Indeterminate | BlockVerdict::Error => false,
     }
 }
 
@@ -157,22 +133,6 @@ pub fn links(failures: &[NewFailure], patterns: &[NewPattern]) -> Links {
         }
     }
     links
-}
-
-/// Whether each lesson that came from memory was used: helped, or not.
-pub fn feedback(workspace: &Workspace) -> Vec<(UsedLesson, bool)> {
-    let Some(known) = &workspace.prior_knowledge else { return Vec::new() };
-    let failures =
-        known.failures.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Failure));
-    let patterns =
-        known.patterns.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Pattern));
-    let used = workspace.utilized.as_deref().unwrap_or_default();
-    let judged = |(name, kind): (&String, LessonKind)| {
-        let lesson = UsedLesson { name: name.clone(), kind };
-        let helped = used.contains(&lesson);
-        (lesson, helped)
-    };
-    failures.chain(patterns).map(judged).collect()
 }
 
 /// Workspace files by status, as `observer list` prints them. Other files are left out.

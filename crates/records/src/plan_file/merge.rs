@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use ftl_core::plan::{Graph, PlanProblem, Seq, TaskStatus};
+use ftl_core::plan::{Graph, PlanProblem, Seq, TaskStatus, parse_status};
 
 use super::errors::{Found, PlanErrors};
 use super::{CampaignPlan, DEFAULT_BUDGET, DirectMode, PlanTask, Spelled, TaskType, Worker, fields};
@@ -79,7 +79,7 @@ impl CampaignTask {
             ("slug", Json::from(self.task.slug.as_str())),
             ("type", Json::from(self.task.kind.word())),
             ("depends", self.task.depends_json()),
-            ("status", Json::from(self.status.as_str())),
+            ("status", Json::from(self.status.word())),
         ]);
         if let Some(at) = &self.updated_at {
             json.put("updated_at", at.as_str());
@@ -248,7 +248,7 @@ pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, TaskStatus), St
     let text = |key: &str| json.get(key).and_then(Json::as_str);
     let number = || json.get("seq")?.as_whole().map(|number| format!("{number:03}"));
     let seq = text("seq").map(str::to_owned).or_else(number).ok_or("a task has no seq")?;
-    let status = TaskStatus::parse(text("status").unwrap_or("pending"));
+    let status = parse_status(text("status").unwrap_or("pending"));
     let status = status.map_err(|error| format!("task {seq}: {error}"))?;
     Ok((seq, list(json, "depends"), status))
 }

@@ -187,20 +187,6 @@ pub fn check(json: &Json, how: Reading<'_>) -> Result<CampaignPlan, PlanErrors> 
     fields::plan(json, how)
 }
 
-/// What validation says, as `decision --validate` prints it: `{valid, errors[]}`, and each error with path and hint
-/// under `details`.
-pub fn validation(json: &Json) -> Json {
-    let errors = check(json, Reading::default()).err();
-    let mut result = Json::object([
-        ("valid", Json::Bool(errors.is_none())),
-        ("errors", Json::list(errors.iter().flatten().map(|error| error.message.as_str()))),
-    ]);
-    if let Some(errors) = errors {
-        result.put("details", Json::Array(errors.iter().map(PlanError::to_json).collect()));
-    }
-    result
-}
-
 impl CampaignPlan {
     /// The task that a seq names, in any spelling: `1` is `001`.
     pub fn find(&self, seq: &str) -> Option<&PlanTask> {

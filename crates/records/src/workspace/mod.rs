@@ -12,6 +12,7 @@ mod xml;
 
 use std::fmt;
 
+pub use ftl_core::catalogue::spec::{LessonKind, WorkspaceStatus};
 use ftl_core::plan::Seq;
 
 pub use close::{BlockReason, ClosedWorkspace, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
@@ -50,39 +51,6 @@ impl fmt::Display for WorkspaceRefusal {
 }
 
 impl std::error::Error for WorkspaceRefusal {}
-
-/// How far a workspace has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WorkspaceStatus {
-    /// Work may go on.
-    Active,
-    /// Its task is done and verified.
-    Complete,
-    /// Ended without success, with what was learned.
-    Blocked,
-}
-
-impl WorkspaceStatus {
-    /// Every one of them.
-    pub const ALL: [WorkspaceStatus; 3] =
-        [WorkspaceStatus::Active, WorkspaceStatus::Complete, WorkspaceStatus::Blocked];
-
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            WorkspaceStatus::Active => "active",
-            WorkspaceStatus::Complete => "complete",
-            WorkspaceStatus::Blocked => "blocked",
-        }
-    }
-
-    /// Reads the word for it.
-    pub fn parse(text: &str) -> Option<WorkspaceStatus> {
-        [WorkspaceStatus::Active, WorkspaceStatus::Complete, WorkspaceStatus::Blocked]
-            .into_iter()
-            .find(|status| status.word() == text)
-    }
-}
 
 /// The name of a workspace file: `SEQ_slug_status.xml`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -266,30 +234,6 @@ pub struct UsedLesson {
     pub name: String,
     /// Whether it is a failure or a pattern.
     pub kind: LessonKind,
-}
-
-/// What kind of lesson it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LessonKind {
-    /// Something that went wrong.
-    Failure,
-    /// Something that went well.
-    Pattern,
-}
-
-impl LessonKind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            LessonKind::Failure => "failure",
-            LessonKind::Pattern => "pattern",
-        }
-    }
-
-    /// Reads the word for it.
-    pub fn parse(text: &str) -> Option<LessonKind> {
-        [LessonKind::Failure, LessonKind::Pattern].into_iter().find(|kind| kind.word() == text)
-    }
 }
 
 /// Why a workspace is blocked: what is after the first `BLOCKED:` of what was delivered.

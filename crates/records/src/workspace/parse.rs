@@ -180,21 +180,6 @@ fn parents(lineage: Option<&Element>) -> Vec<Parent> {
 }
 
 impl Workspace {
-    /// What keeps a builder from working with it; empty when nothing does.
-    pub fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        if self.id.is_empty() {
-            problems.push("it has no id".to_owned());
-        }
-        if self.delta.is_empty() && self.kind != Some(TaskType::Verify) {
-            problems.push("it names no file that may change".to_owned());
-        }
-        if self.verify.trim().is_empty() {
-            problems.push("it has no verify command".to_owned());
-        }
-        problems
-    }
-
     /// The workspace as `workspace parse` prints it.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([

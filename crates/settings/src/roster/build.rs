@@ -14,6 +14,8 @@ use ftl_agents::scripted::{MAX_SCRIPT_BYTES, Script, Scripted};
 use ftl_agents::secrets::{SecretKey, Secrets, is_secret_variable};
 use ftl_agents::timing::{RealTime, RetryPolicy, Timing};
 
+use ftl_process::programs;
+
 use super::{AgentEnvironment, AgentKind, AgentSettings, KeySource, Roster, Service};
 use crate::environment::has_key_word;
 use crate::environment::{Environment, VariableRule};
@@ -110,15 +112,10 @@ impl<'a> Hall<'a> {
                 (adapted.program.clone().unwrap_or_else(own), &adapted.around)
             }
         };
-        let is_there = if program.is_absolute() {
-            is_program(&program)
-        } else if program.components().count() > 1 {
-            true
-        } else {
-            let path = around.set.get("PATH").map(OsString::from).or_else(|| self.variable("PATH"));
-            let path = path.unwrap_or_default();
-            std::env::split_paths(&path).any(|folder| is_program(&folder.join(&program)))
-        };
+        let path = around.set.get("PATH").map(OsString::from).or_else(|| self.variable("PATH"));
+        let folders = path.iter().flat_map(std::env::split_paths);
+        let is_elsewhere = program.is_relative() && program.components().count() > 1;
+        let is_there = is_elsewhere || programs::find(&program, folders).is_some();
         (!is_there).then(|| program.display().to_string())
     }
 
@@ -246,12 +243,6 @@ impl AgentSettings {
             AgentKind::Cli(adapted) => adapted.model.as_deref(),
         }
     }
-}
-
-/// Whether a path leads to a file that somebody may run.
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn endpoint(name: &str, service: &Service, key: Option<SecretKey>) -> ModelEndpoint {

@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use ftl_folder::{self as folder, OpenMode};
 use ftl_process::holder::{self, LockWait, Locked, Locking};
 use ftl_process::lock_gate::{GatePass, LockGate};
@@ -70,7 +67,7 @@ impl WriteLock {
         let _turn = self.take_turn(limit)?;
         let (gate, file) = &self.write;
         let inside = gate.enter(limit).ok_or_else(|| self.still_held())?;
-        if !lock_now(file)? {
+        if !holder::try_lock(file)? {
             // The second descriptor is of the same open file, so that the lock stays when it is closed.
             holder::lock(file.try_clone()?, Locking::Unsigned, || self.wait(limit))?;
             holder::sign(file);
@@ -83,7 +80,7 @@ impl WriteLock {
     fn take_turn(&self, limit: Duration) -> io::Result<Held<'_>> {
         let (gate, file) = &self.turn;
         let inside = gate.enter(limit).ok_or_else(|| self.still_held())?;
-        let waited = match lock_now(file)? {
+        let waited = match holder::try_lock(file)? {
             true => None,
             false => {
                 let own = folder::open(&self.folder.join(TURN), OpenMode::Update)?;
@@ -107,22 +104,10 @@ impl WriteLock {
     }
 }
 
-/// Takes the lock of a file if nobody has it, and signs it.
-fn lock_now(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
-            holder::sign(file);
-            Ok(true)
-        }
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // A lock that cannot be given back goes when its file is closed.
-        let _ = flock(self.file, FlockOperation::Unlock);
+        let _ = self.file.unlock();
     }
 }
 
@@ -135,7 +120,7 @@ mod tests {
 
     fn is_taken(folder: &Path, name: &str) -> bool {
         let file = File::open(folder.join(name)).unwrap();
-        flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+        !folder::lock::try_lock(&file).unwrap()
     }
 
     #[test]

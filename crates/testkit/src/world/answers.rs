@@ -193,7 +193,7 @@ impl State {
             "campaign.update_task" => {
                 let complete = given("verdict") == "complete";
                 let status = if complete { TaskStatus::Complete } else { TaskStatus::Blocked };
-                let told = [("seq", Value::text(given("task"))), ("status", Value::text(status.as_str()))];
+                let told = [("seq", Value::text(given("task"))), ("status", Value::text(status.word()))];
                 Some((fields(told), Effect::Ended(given("task"), complete)))
             }
             "campaign.cascade_status" => nothing(self.cascade()),
@@ -278,7 +278,7 @@ impl State {
             Value::record([("seq", Value::text(&task.seq)), ("blocked_by", by)])
         });
         fields([
-            ("state", Value::text(cascade.state.as_str())),
+            ("state", Value::text(cascade.state.word())),
             ("complete", count(cascade.complete)),
             ("blocked", count(cascade.blocked)),
             ("pending", count(cascade.pending)),

@@ -278,10 +278,6 @@ impl State {
     }
 
     fn change(&mut self, done: &Done) {
-        let settle = |progress: &mut PlanProgress, seq: &str, status: TaskStatus| {
-            // A task that the plan does not have has no status.
-            let _ = progress.settle(seq, status);
-        };
         match &done.effect {
             Effect::Nothing => {}
             Effect::Begun(seq) => settle(&mut self.progress, seq, TaskStatus::InProgress),
@@ -303,7 +299,7 @@ impl State {
     fn revive(&mut self) {
         let blocked: Vec<Name> = self.with_status(TaskStatus::Blocked).cloned().collect();
         for seq in blocked {
-            let _ = self.progress.settle(&seq, TaskStatus::Pending);
+            settle(&mut self.progress, &seq, TaskStatus::Pending);
             self.revived.insert(seq.to_string());
         }
     }
@@ -363,6 +359,13 @@ impl Ledger {
         self.file.write_all(&text)?;
         self.read += text.len() as u64;
         Ok(())
+    }
+}
+
+/// Gives a task a status; one that the plan does not have has none.
+fn settle(progress: &mut PlanProgress, seq: &str, status: TaskStatus) {
+    if let Some(place) = progress.graph().find(seq) {
+        progress.settle_at(place, status);
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::Yard;
 use ftl_gates::verify::{self, RepeatPolicy};
+use ftl_git::GitError;
 use ftl_process::{Cancel, Guard, How, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
@@ -246,10 +246,10 @@ impl Workroom {
 
     /// What the tests say on a clean clone of HEAD.
     fn base(&self, place: &StateFolder, commands: &Commands) -> Result<String, String> {
-        let top = git(place.root(), &["rev-parse", "--show-toplevel"])?;
-        let prefix = git(place.root(), &["rev-parse", "--show-prefix"])?;
+        let top = printed(ftl_git::ask(place.root(), &["rev-parse", "--show-toplevel"]))?;
+        let prefix = printed(ftl_git::ask(place.root(), &["rev-parse", "--show-prefix"]))?;
         let clone = self.folder.path().join("clone");
-        git(place.root(), &["clone", "-q", "--shared", &top, &clone.to_string_lossy()])?;
+        printed(ftl_git::clone_shared(Path::new(&top), &clone))?;
         let folder = clone.join(prefix);
         let setup = self.config.settings().worktree.setup.trim().to_owned();
         if !setup.is_empty() {
@@ -278,16 +278,11 @@ impl Workroom {
     }
 }
 
-fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(folder).args(["-c", "core.fsmonitor=false"]).args(words);
-    git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
-    let output = git.output().map_err(|error| format!("git cannot be run: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(said.lines().next().unwrap_or("git failed").to_owned());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
+/// What git printed, or the first line of why it did not succeed.
+fn printed(answer: Result<ftl_git::Answer, GitError>) -> Result<String, String> {
+    let answer = answer.map_err(|error| format!("git cannot be run: {error}"))?;
+    let why = || answer.said.lines().next().unwrap_or("git failed").to_owned();
+    answer.text().ok_or_else(why)
 }
 
 /// Whether one can work, in the last line.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ftl_agents::cli::Adapter;
 use ftl_agents::contract::Counted;
+use ftl_process::programs;
 use serde_json::{Value as Json, json};
 
 /// How long a server on this machine may take to say that it is there.
@@ -86,8 +87,7 @@ fn program(name: &str, has: &dyn Fn(&str) -> bool) -> Option<Found> {
 
 /// Where a program is, in the PATH.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+    programs::find(program, std::env::split_paths(&std::env::var_os("PATH")?))
 }
 
 fn spoken(name: &str, about: &str) -> Option<Found> {

@@ -108,9 +108,11 @@ const STANDS: [(&str, &str); 11] = [
 
 /// A script that leads into a state and stays there.
 fn stays_in(state: &str, whom: &str) -> String {
-    let mut answers = format!("[[answer]]\nto = \"{whom}\"\ndelay = \"1h\"\nvalue = {{}}\n");
+    let silent = "silent = [\"tokens\", \"money\", \"turns\"]";
+    let step = format!("[[scene.step]]\n{silent}\n");
+    let mut answers = format!("[[scene]]\nto = \"{whom}\"\n{step}delay = \"1h\"\nsubmit = {{}}\n");
     let mut answer = |to: &str, value: &str| {
-        answers.push_str(&format!("[[answer]]\nto = {to}\nvalue = {value}\n"));
+        answers.push_str(&format!("[[scene]]\nto = {to}\n{step}submit = {value}\n"));
     };
     let plan_verdict = if state == "ERROR" { "ABANDON" } else { "APPROVE" };
     let passed = state != "BUDGET_REVIEW";
