@@ -61,8 +61,15 @@ fn lines(block: &Block, depth: usize, out: &mut String) {
                 let _ = writeln!(out, "{indent}IF: {condition} →");
                 lines(body, depth + 1, out);
             }
-            other => {
-                let _ = writeln!(out, "{indent}{}", line(other));
+            What::Emit(_)
+            | What::Set(..)
+            | What::Increment(_)
+            | What::Refill(..)
+            | What::Use(_)
+            | What::Exit(_)
+            | What::Proceed
+            | What::Broken => {
+                let _ = writeln!(out, "{indent}{}", line(&statement.what));
             }
         }
     }

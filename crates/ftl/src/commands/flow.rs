@@ -259,10 +259,7 @@ pub(super) fn carry_out(
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
-    if !out.is_json() {
-        let title = safe(&driver.summary().title);
-        out.progress(&format!("run {} of {}: {title}\n", paint(paint::STRONG, &id), which.protocol()))?;
-    }
+    tell_opened(&id, which, &driver.summary().title, out)?;
     if document.is_some()
         || plan.iter().any(|plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder))
     {
@@ -283,6 +280,15 @@ pub(super) fn carry_out(
         tell_branch(&id, out)?;
     }
     Ok(exit)
+}
+
+/// Says which run was opened, and what it is about.
+fn tell_opened(id: &RunId, which: Which, title: &str, out: &Out) -> Result<(), Failure> {
+    if out.is_json() {
+        return Ok(());
+    }
+    let run = paint(paint::STRONG, id);
+    out.progress(&format!("run {run} of {}: {}\n", which.protocol(), safe(title)))
 }
 
 /// Looks whether what will be verified can be run here, before a model is asked. What the person named, in a plan or in
