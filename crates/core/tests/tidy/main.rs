@@ -5,6 +5,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot read the tree fails by panicking")]
 
+mod justfile;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -233,6 +235,20 @@ fn links_in_documents_lead_somewhere() {
         documents.iter().map(|file| (root().join(&file.name), anchors(&file.text))).collect();
     let findings = documents.iter().flat_map(|file| dead_links(file, &anchors));
     report(findings, "correct the link, or add what it points to");
+}
+
+#[test]
+fn the_oldest_rust_is_named_where_people_and_ci_look() {
+    let texts = texts();
+    let of = |name: &str| texts.iter().find(|file| file.name == name).map_or("", |file| &*file.text);
+    let oldest = of("Cargo.toml").lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let oldest = oldest.expect("Cargo.toml has a rust-version").trim_matches('"');
+    let places = ["README.md", ".github/workflows/ci.yml"];
+    let silent = places.into_iter().filter(|name| !has_word(of(name), oldest));
+    report(
+        silent.map(|name| format!("{name}: does not name Rust {oldest}")),
+        "name the rust-version of Cargo.toml",
+    );
 }
 
 #[test]
