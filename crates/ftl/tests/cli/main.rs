@@ -23,6 +23,7 @@ mod config;
 mod diffs;
 mod doctor;
 mod draw;
+mod faces;
 mod files;
 mod flows;
 mod git;
