@@ -19,22 +19,22 @@ use crate::paint::{self, paint};
 pub(crate) fn run(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let catalogue = Catalogue::standard();
     match name {
-        Some(name) => out.json(&one(catalogue, name)?)?,
+        Some(name) => one(catalogue, name, out)?,
         None if out.is_json() => out.json(&list(catalogue))?,
         None => out.text(&table(catalogue, out::width()))?,
     }
     Ok(Exit::Done)
 }
 
-fn one(catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
+fn one(catalogue: &Catalogue, name: &str, out: &Out) -> Result<(), Failure> {
     if let Some(action) = catalogue.action(name) {
-        return Ok(action_schema(action));
+        return out.json(&action_schema(action));
     }
     if let Some(role) = catalogue.role(name) {
-        return Ok(role_schema(role));
+        return out.json(&role_schema(role));
     }
     if let Some(artifact) = artifacts::artifact(name) {
-        return Ok(artifact_schema(&artifact));
+        return out.foreign_json(&artifact_schema(&artifact));
     }
     let actions = catalogue.actions().map(|action| &action.name);
     let files: Vec<Name> = artifacts::artifacts().iter().map(|one| Name::from(one.name)).collect();

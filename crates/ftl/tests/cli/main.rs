@@ -19,6 +19,7 @@ mod check;
 mod cleaning;
 mod coding;
 mod colour;
+mod contract;
 mod config;
 mod diffs;
 mod doctor;

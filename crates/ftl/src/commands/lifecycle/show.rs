@@ -55,7 +55,7 @@ pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure
         ("malformed", malformed),
     ]);
     json.put("command", text(phases.command(phase).as_deref()));
-    out.bytes(&format!("{}\n", json.pretty()))?;
+    out.json(&json)?;
     Ok(Exit::Done)
 }
 
