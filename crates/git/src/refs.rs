@@ -327,6 +327,7 @@ mod tests {
     use super::*;
     use crate::{Person, Settings};
     use ftl_folder::state_folder::StateFolder;
+    use ftl_needs::needs;
     use ftl_process::Cancel;
     use std::process::Command;
 
@@ -383,45 +384,53 @@ mod tests {
     }
 
     #[test]
-    fn refs_are_what_git_says_they_are_wherever_they_stand() {
-        for words in [&[][..], &["--object-format=sha256"], &["--ref-format=reftable"]] {
-            let known =
-                command(Path::new("/"), &[&["init", "-q", "/dev/null/none"], words].concat()).output();
-            if String::from_utf8_lossy(&known.unwrap().stderr).contains("unknown option") {
-                println!("SKIPPED: this git knows nothing of {words:?}");
-                continue;
-            }
-            let scratch = Scratch::new(words);
-            for branch in ["a", "a-b", "deep/er/c", "xa"] {
-                scratch.commit(branch);
-                scratch.git(&["branch", branch]);
-            }
-            scratch.git(&["tag", "-a", "-m", "t", "v1"]);
-            scratch.git(&["symbolic-ref", "refs/heads/other", "refs/heads/deep/er/c"]);
-            scratch.git(&["symbolic-ref", "refs/heads/nowhere", "refs/heads/none"]);
-            let names = [
-                "HEAD",
-                "refs/heads/a",
-                "refs/heads/a-b",
-                "refs/heads/deep/er/c",
-                "refs/heads/xa",
-                "refs/tags/v1",
-            ];
-            let others =
-                ["refs/heads/other", "refs/heads/nowhere", "refs/heads/deep", "refs/heads/none", "refs/a"];
-            let look = || names.iter().chain(&others).map(|name| scratch.resolve(name)).collect::<Vec<_>>();
-            let loose = look();
-            assert!(loose[..names.len()].iter().all(Option::is_some));
-            scratch.git(&["pack-refs", "--all"]);
-            assert_eq!(look(), loose, "packed");
-            scratch.git(&["branch", "-f", "a", "main"]);
-            assert_eq!(look()[1], loose[0], "what is loose wins");
-            let found = head(&scratch.repo.own, &scratch.repo.common);
-            assert_eq!(found.is_some(), scratch.repo.has_plain_refs());
-            assert_eq!(crate::has_commit(scratch.folder.path()), found.is_some());
-            for odd in ["refs/heads/../heads/a", "refs//heads/a", "refs/heads/a.lock", "refs/heads/a b"] {
-                assert!(!is_whole(odd), "{odd}");
-            }
+    fn refs_are_what_git_says_they_are() {
+        are_refs_what_git_says(&[]);
+    }
+
+    #[needs(sha256)]
+    #[test]
+    fn refs_of_long_names_are_what_git_says_they_are() {
+        are_refs_what_git_says(&["--object-format=sha256"]);
+    }
+
+    #[needs(reftable)]
+    #[test]
+    fn refs_in_tables_are_what_git_says_they_are() {
+        are_refs_what_git_says(&["--ref-format=reftable"]);
+    }
+
+    fn are_refs_what_git_says(words: &[&str]) {
+        let scratch = Scratch::new(words);
+        for branch in ["a", "a-b", "deep/er/c", "xa"] {
+            scratch.commit(branch);
+            scratch.git(&["branch", branch]);
+        }
+        scratch.git(&["tag", "-a", "-m", "t", "v1"]);
+        scratch.git(&["symbolic-ref", "refs/heads/other", "refs/heads/deep/er/c"]);
+        scratch.git(&["symbolic-ref", "refs/heads/nowhere", "refs/heads/none"]);
+        let names = [
+            "HEAD",
+            "refs/heads/a",
+            "refs/heads/a-b",
+            "refs/heads/deep/er/c",
+            "refs/heads/xa",
+            "refs/tags/v1",
+        ];
+        let others =
+            ["refs/heads/other", "refs/heads/nowhere", "refs/heads/deep", "refs/heads/none", "refs/a"];
+        let look = || names.iter().chain(&others).map(|name| scratch.resolve(name)).collect::<Vec<_>>();
+        let loose = look();
+        assert!(loose[..names.len()].iter().all(Option::is_some));
+        scratch.git(&["pack-refs", "--all"]);
+        assert_eq!(look(), loose, "packed");
+        scratch.git(&["branch", "-f", "a", "main"]);
+        assert_eq!(look()[1], loose[0], "what is loose wins");
+        let found = head(&scratch.repo.own, &scratch.repo.common);
+        assert_eq!(found.is_some(), scratch.repo.has_plain_refs());
+        assert_eq!(crate::has_commit(scratch.folder.path()), found.is_some());
+        for odd in ["refs/heads/../heads/a", "refs//heads/a", "refs/heads/a.lock", "refs/heads/a b"] {
+            assert!(!is_whole(odd), "{odd}");
         }
     }
 
@@ -463,35 +472,34 @@ mod tests {
 
     #[test]
     fn a_dead_mover_s_lock_goes_and_somebody_else_s_is_named() {
-        for (words, lock) in
-            [(&[][..], "refs/ftl/test/a.lock"), (&["--ref-format=reftable"], "reftable/tables.list.lock")]
-        {
-            let known =
-                command(Path::new("/"), &[&["init", "-q", "/dev/null/none"], words].concat()).output();
-            if String::from_utf8_lossy(&known.unwrap().stderr).contains("unknown option") {
-                println!("SKIPPED: this git knows nothing of {words:?}");
-                continue;
-            }
-            let scratch = Scratch::new(words);
-            let one = scratch.commit("one");
-            let held = scratch.held_transaction();
-            let go =
-                |name: &str| scratch.repo.move_refs(&[(format!("refs/ftl/test/{name}"), &one, None)], &held);
-            go("first").unwrap();
-            let lock = scratch.repo.common.join(lock);
-            fs::write(&lock, "").unwrap();
-            let said = go("a").unwrap_err();
-            assert!(said.message.contains(&lock.display().to_string()) && said.hint.is_some(), "{said}");
-            assert!(lock.exists(), "it may be somebody's");
-            let marks = scratch.repo.marks_folder();
-            assert_eq!(fs::read_dir(&marks).unwrap().count(), 0, "a git that failed leaves no mark");
-            fs::remove_file(&lock).unwrap();
-            // A mover marks what it moves first, and is killed over its lock then.
-            fs::write(marks.join("1.1.of-another-start"), "refs/ftl/test/a").unwrap();
-            fs::write(&lock, "").unwrap();
-            go("a").unwrap();
-            assert!(!lock.exists() && fs::read_dir(&marks).unwrap().count() == 0);
-        }
+        is_a_dead_lock_gone(&[], "refs/ftl/test/a.lock");
+    }
+
+    #[needs(reftable)]
+    #[test]
+    fn a_dead_mover_s_lock_of_tables_goes_and_somebody_else_s_is_named() {
+        is_a_dead_lock_gone(&["--ref-format=reftable"], "reftable/tables.list.lock");
+    }
+
+    fn is_a_dead_lock_gone(words: &[&str], lock: &str) {
+        let scratch = Scratch::new(words);
+        let one = scratch.commit("one");
+        let held = scratch.held_transaction();
+        let go = |name: &str| scratch.repo.move_refs(&[(format!("refs/ftl/test/{name}"), &one, None)], &held);
+        go("first").unwrap();
+        let lock = scratch.repo.common.join(lock);
+        fs::write(&lock, "").unwrap();
+        let said = go("a").unwrap_err();
+        assert!(said.message.contains(&lock.display().to_string()) && said.hint.is_some(), "{said}");
+        assert!(lock.exists(), "it may be somebody's");
+        let marks = scratch.repo.marks_folder();
+        assert_eq!(fs::read_dir(&marks).unwrap().count(), 0, "a git that failed leaves no mark");
+        fs::remove_file(&lock).unwrap();
+        // A mover marks what it moves first, and is killed over its lock then.
+        fs::write(marks.join("1.1.of-another-start"), "refs/ftl/test/a").unwrap();
+        fs::write(&lock, "").unwrap();
+        go("a").unwrap();
+        assert!(!lock.exists() && fs::read_dir(&marks).unwrap().count() == 0);
     }
 
     #[test]

@@ -237,10 +237,8 @@ fn person_code(whom: Performer, answer: Type) -> CallCode {
 }
 
 fn input_code(name: &Name, preset: Option<&Preset>) -> InputCode {
-    let ty = preset.map_or(Type::Any, |preset| match preset_type(preset) {
-        Type::Unknown => Type::Any,
-        known => known,
-    });
+    let known = preset.map(preset_type).filter(|ty| *ty != Type::Unknown);
+    let ty = known.unwrap_or(Type::Any);
     let default = match preset {
         None => None,
         Some(Preset::Choice(words)) => words.first().map(|word| Value::Text(word.name.clone())),

@@ -347,9 +347,9 @@ impl Paster<'_> {
         }
         let kind = match value {
             Arg::Brace(inner, _) if rest.is_empty() => (*inner.kind).clone(),
-            Arg::Brace(inner, _) => match &*inner.kind {
-                ExprKind::Path(root) => ExprKind::Path(root.iter().chain(rest).cloned().collect()),
-                _ => return self.no_field(expr, scope),
+            Arg::Brace(inner, _) => match inner.kind.as_path() {
+                Some(root) => ExprKind::Path(root.iter().chain(rest).cloned().collect()),
+                None => return self.no_field(expr, scope),
             },
             _ if !rest.is_empty() => return self.no_field(expr, scope),
             Arg::Words(words) => {
@@ -413,10 +413,8 @@ fn number(block: &mut Block, next: &mut u32, in_else: bool) {
 
 /// The value that stands for `{p}`, when the expression is just a parameter.
 fn parameter<'a>(expr: &Expr, scope: &Scope<'a>) -> Option<&'a Arg> {
-    match &*expr.kind {
-        ExprKind::Path(path) if path.len() == 1 => scope.values.get(&path[0].name),
-        _ => None,
-    }
+    let [only] = expr.kind.as_path()? else { return None };
+    scope.values.get(&only.name)
 }
 
 /// How many pieces a value consists of.

@@ -8,6 +8,8 @@
 //! This crate never runs anything and never looks at the world: no clock, no disk, no network, no
 //! randomness. Documents come in as texts. Of our crates it sees `ftl-core` alone.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod build;
 pub mod check;
 pub mod draw;

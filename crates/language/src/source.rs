@@ -71,13 +71,12 @@ impl SourceDocument {
         let mut lines = Vec::new();
         let mut inside = false;
         for (event, range) in Parser::new_ext(&self.text, Options::ENABLE_TABLES).into_offset_iter() {
-            match event {
-                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(words))) => {
-                    inside = words.split_whitespace().next() == Some("protocol");
-                }
-                Event::End(TagEnd::CodeBlock) => inside = false,
-                Event::Text(_) if inside => split_lines(&self.text, range.start, range.end, &mut lines),
-                _ => {}
+            if let Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(words))) = event {
+                inside = words.split_whitespace().next() == Some("protocol");
+            } else if matches!(event, Event::End(TagEnd::CodeBlock)) {
+                inside = false;
+            } else if inside && matches!(event, Event::Text(_)) {
+                split_lines(&self.text, range.start, range.end, &mut lines);
             }
         }
         lines

@@ -10,6 +10,7 @@ use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
 use ftl_gates::verify::{CouldNotRun, MAX_RUNS, RepeatPolicy, VerifyMeasure, When, against, bound_to, run};
 use ftl_gates::{Yard, preflight};
 use ftl_git::change::{Change, Content, EntryKind, FileChange};
+use ftl_needs::needs;
 use ftl_process::{Cancel, Guard, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::environment::{CommandKind, Environment};
 use ftl_store::{MemoryStore, Store as _};
@@ -72,15 +73,6 @@ impl Ground {
     }
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed, so nothing is shown about it here");
-    }
-    found
-}
-
 const GREEN: &str = "import unittest
 class T(unittest.TestCase):
     def test_a(self):
@@ -89,11 +81,9 @@ class T(unittest.TestCase):
         self.assertEqual(2 + 2, 4)
 ";
 
+#[needs(python3)]
 #[test]
 fn python_s_own_runner_is_green_red_and_empty() {
-    if !is_installed("python3") {
-        return;
-    }
     let ground = Ground::with(&[("test_calc.py", GREEN)]);
     let green = ground.verify("python3 -m unittest").unwrap();
     assert_eq!(green.outcome, VerifyOutcome::Passed, "{}", green.summary);
@@ -115,11 +105,9 @@ fn python_s_own_runner_is_green_red_and_empty() {
     assert!(faked.summary.contains("closing line of unittest is missing"), "{}", faked.summary);
 }
 
+#[needs(node)]
 #[test]
 fn node_s_own_runner_is_green_red_and_empty() {
-    if !is_installed("node") {
-        return;
-    }
     let text = "const test = require('node:test');\nconst assert = require('node:assert');\n\
         test('adds', () => { assert.strictEqual(1 + 1, 2); });\n";
     let ground = Ground::with(&[("calc.test.js", text)]);
@@ -238,13 +226,33 @@ const CHECKED: &str = r#"
     php     | a.php  | <?php echo 1;\n                            | -
     php     | a.php  | <?php\necho ;\n                            | 2"#;
 
-#[test]
-fn the_checkers_of_languages_have_the_last_word() {
-    for line in CHECKED.lines().filter(|line| !line.trim().is_empty()) {
+macro_rules! checkers {
+    ($($program:ident $name:ident)+) => {
+        $(
+            #[needs($program)]
+            #[test]
+            fn $name() {
+                has_the_last_word(stringify!($program));
+            }
+        )+
+    };
+}
+
+checkers! {
+    python3 python3_has_the_last_word
+    node node_has_the_last_word
+    rustfmt rustfmt_has_the_last_word
+    bash bash_has_the_last_word
+    gofmt gofmt_has_the_last_word
+    ruby ruby_has_the_last_word
+    php php_has_the_last_word
+}
+
+fn has_the_last_word(checker: &str) {
+    let lines = CHECKED.lines().filter(|line| line.trim().starts_with(checker));
+    assert!(lines.clone().count() > 1, "{checker}");
+    for line in lines {
         let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
-        if !is_installed(cells[0]) {
-            continue;
-        }
         let ground = Ground::with(&[(cells[1], &cells[2].replace("\\n", "\n"))]);
         let answer = ground.preflight(&[cells[1]]);
         let found = answer.summary.split(':').nth(1).filter(|_| answer.failed).unwrap_or("-");
@@ -348,11 +356,9 @@ fn a_command_is_run_so_often_at_most_and_only_so_much_of_its_output_is_read() {
     assert_eq!(found.outcome, VerifyOutcome::Passed);
 }
 
+#[needs(bash)]
 #[test]
 fn only_so_many_files_get_a_checker() {
-    if !is_installed("bash") {
-        return;
-    }
     let ground = Ground::new();
     let names: Vec<String> = (0..=preflight::MAX_CHECKED).map(|at| format!("s/{at}.sh")).collect();
     names.iter().for_each(|name| ground.write(name, b"if true; fi\n"));

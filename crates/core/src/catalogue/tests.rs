@@ -347,10 +347,12 @@ fn pairs(list: &'static str) -> Vec<(&'static str, &'static str)> {
 
 /// The type at a path of fields; a list is looked into.
 fn descend(ty: &Type, path: &str) -> Option<Type> {
-    path.split('.').filter(|step| !step.is_empty()).try_fold(ty.clone(), |ty, step| match &ty {
-        Type::List(of) => of.field(step),
-        other => other.field(step),
-    })
+    path.split('.').filter(|step| !step.is_empty()).try_fold(ty.clone(), |ty, step| item(&ty).field(step))
+}
+
+/// The type of the items of a list, or the type itself.
+fn item(ty: &Type) -> &Type {
+    if let Type::List(of) = ty { of } else { ty }
 }
 
 fn answers(name: &str) -> Vec<Type> {
@@ -372,20 +374,14 @@ fn params(name: &str) -> Vec<BTreeMap<Name, Field>> {
 }
 
 fn fields(ty: &Type) -> BTreeMap<Name, Field> {
-    match ty {
-        Type::Record(record) => record.fields.clone(),
-        other => panic!("{other} has no fields"),
-    }
+    let Type::Record(record) = ty else { panic!("{ty} has no fields") };
+    record.fields.clone()
 }
 
 fn explained(owner: &str, fields: &BTreeMap<Name, Field>) {
     for (name, field) in fields {
         assert!(field.about.trim().ends_with('.'), "{owner}: {name}");
-        let inner = match &field.ty {
-            Type::List(of) => of,
-            other => other,
-        };
-        if let Type::Record(record) = inner {
+        if let Type::Record(record) = item(&field.ty) {
             explained(&format!("{owner} {name}"), &record.fields);
         }
     }

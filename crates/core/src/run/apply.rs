@@ -217,29 +217,7 @@ impl Instance {
                 }
                 self.moved(from, to, code, params, cause);
             }
-            Fact::Paid(Payment::Meter { meter, keys, action, file }) => {
-                self.record_payment(meter, keys);
-                if let Some(action) = action {
-                    let count = keys.len() as u64;
-                    self.change(*action, |open| {
-                        *open.paid.entry(meter.clone()).or_default() += count;
-                        open.files.extend(file.clone());
-                    });
-                }
-            }
-            Fact::Paid(Payment::Back { action, meter, count }) => {
-                self.given_back(meter, *count);
-                self.change(*action, |open| {
-                    open.paid.remove(meter);
-                    open.files.clear();
-                });
-            }
-            Fact::Paid(Payment::Attempts { action, message, forbidden }) => {
-                self.change(*action, |open| {
-                    open.died += 1;
-                    open.forbidden = forbidden.then(|| Name::from(message.as_str()));
-                });
-            }
+            Fact::Paid(payment) => self.pay(payment),
             Fact::Refilled { meter, limit } => self.refilled(meter, *limit),
             Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
             Fact::Refused { thread: Some(thread), failure, by, place, .. } => {
@@ -283,7 +261,35 @@ impl Instance {
                 self.repeats.clear();
             }
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
-            Fact::Raised { .. } | Fact::Paid(Payment::Purse { .. }) => {}
+            Fact::Raised { .. } => {}
+        }
+    }
+
+    /// Counts what an action paid, or got back, and its attempts. Purses are the run's, not the instance's.
+    fn pay(&mut self, payment: &Payment) {
+        match payment {
+            Payment::Meter { meter, keys, action, file } => {
+                self.record_payment(meter, keys);
+                if let Some(action) = action {
+                    let count = keys.len() as u64;
+                    self.change(*action, |open| {
+                        *open.paid.entry(meter.clone()).or_default() += count;
+                        open.files.extend(file.clone());
+                    });
+                }
+            }
+            Payment::Back { action, meter, count } => {
+                self.given_back(meter, *count);
+                self.change(*action, |open| {
+                    open.paid.remove(meter);
+                    open.files.clear();
+                });
+            }
+            Payment::Attempts { action, message, forbidden } => self.change(*action, |open| {
+                open.died += 1;
+                open.forbidden = forbidden.then(|| Name::from(message.as_str()));
+            }),
+            Payment::Purse { .. } => {}
         }
     }
 

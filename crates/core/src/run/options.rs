@@ -224,14 +224,11 @@ impl<'a> Assumed<'a> {
             parts.iter().filter(|part| !eval(part, self).holds()).for_each(|part| self.unmet(part, found));
             return;
         }
-        let (path, is) = match &*expr.kind {
-            ExprKind::Path(path) => (Some(path), None),
-            ExprKind::Compare(Compare::Same, one, two) => match &*one.kind {
-                ExprKind::Path(path) => (Some(path), constant(two).as_text().map(Name::from)),
-                _ => (None, None),
-            },
-            _ => (None, None),
-        };
+        let (mut path, mut is) = (expr.kind.as_path(), None);
+        if let ExprKind::Compare(Compare::Same, one, two) = &*expr.kind {
+            path = one.kind.as_path();
+            is = path.and_then(|_| constant(two).as_text().map(Name::from));
+        }
         let source = path.and_then(|path| self.sources.get(&path.first()?.name).cloned());
         let field = path.and_then(|path| path.get(1)).map(|field| field.name.clone());
         found.push(Unmet { text: expr.to_string(), of: source.unwrap_or(AnswerSource::Other), field, is });

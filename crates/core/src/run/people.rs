@@ -38,7 +38,8 @@ impl Draft<'_> {
         let instance = self.live(id)?;
         let open = instance.open.iter().find_map(|(action, open)| match &open.kind {
             OpenKind::Words(words) => Some((*action, words.clone())),
-            _ => None,
+            OpenKind::Call | OpenKind::Child(_) | OpenKind::Question | OpenKind::Record => None,
+            OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => None,
         });
         let Some((action, words)) = open else {
             return Err(Refusal::new(

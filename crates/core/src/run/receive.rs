@@ -316,10 +316,9 @@ impl Draft<'_> {
         let instance = self.get(id)?;
         let place = instance.open.get(&action)?.place;
         let program = self.program(id)?;
-        match program.state(&instance.state)?.node(place)?.step()? {
-            Step::Do { paying: Some(paying), .. } => Some((paying.meter.name.clone(), paying.keeping)),
-            _ => None,
-        }
+        let step = program.state(&instance.state)?.node(place)?.step()?;
+        let Step::Do { paying: Some(paying), .. } = step else { return None };
+        Some((paying.meter.name.clone(), paying.keeping))
     }
 
     /// What was due: services to ask again, PARALLELs whose time is over.
@@ -381,7 +380,8 @@ impl Draft<'_> {
     fn reconcile(&mut self, id: InstanceId, action: ActionId) {
         let child = self.get(id).and_then(|one| one.open.get(&action)).and_then(|open| match open.kind {
             OpenKind::Child(child) => child,
-            _ => None,
+            OpenKind::Call | OpenKind::Words(_) | OpenKind::Question | OpenKind::Record => None,
+            OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => None,
         });
         if let Some((end, values)) =
             child.and_then(|child| self.get(child)).and_then(|child| child.end.clone())

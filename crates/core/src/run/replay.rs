@@ -105,7 +105,14 @@ impl Run {
             Fact::Released { action } => (*action, Usage::new()),
             Fact::Paid(Payment::Attempts { action, .. } | Payment::Back { action, .. })
             | Fact::Resumed { action: Some(action), .. } => (*action, Usage::new()),
-            _ => return Vec::new(),
+            Fact::Paid(Payment::Meter { .. }) | Fact::Resumed { action: None, .. } => return Vec::new(),
+            Fact::Opened(_) | Fact::Asked { .. } | Fact::Heard { .. } | Fact::Set { .. } => {
+                return Vec::new();
+            }
+            Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Refilled { .. } => return Vec::new(),
+            Fact::Reserved { .. } | Fact::Waived { .. } | Fact::Raised { .. } => return Vec::new(),
+            Fact::Refused { .. } | Fact::Suspended { .. } | Fact::Held { .. } => return Vec::new(),
+            Fact::Adopted { .. } | Fact::Settled { .. } => return Vec::new(),
         };
         let instance = first.instance;
         let mut inputs = vec![Event::Spent { instance, action, usage: usage.clone() }];
@@ -137,15 +144,7 @@ impl Run {
         let instance = first.instance;
         let event = match &first.fact {
             Fact::Opened(opened) => {
-                let adopt = batch.iter().find_map(|entry| match &entry.fact {
-                    Fact::Adopted { state, visited, params, by, .. } => Some(Adoption {
-                        state: state.clone(),
-                        visited: visited.clone(),
-                        params: params.clone(),
-                        by: by.clone(),
-                    }),
-                    _ => None,
-                });
+                let adopt = batch.iter().find_map(|entry| adoption(&entry.fact));
                 let terms = opened.terms.clone().unwrap_or_default();
                 Event::Open { protocol: opened.protocol.clone(), inputs: opened.inputs.clone(), terms, adopt }
             }
@@ -174,7 +173,10 @@ impl Run {
                 Event::Outcome { instance, action: *action, outcome, usage: None }
             }
             Fact::Resumed { action: None, by: Some(by), .. } => Event::Resume { instance, by: by.clone() },
-            _ => return None,
+            Fact::Resumed { .. } | Fact::Held { action: None, .. } | Fact::Paid(_) => return None,
+            Fact::Asked { .. } | Fact::Set { .. } | Fact::Moved { .. } | Fact::Emitted { .. } => return None,
+            Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => return None,
+            Fact::Refused { .. } | Fact::Adopted { .. } | Fact::Settled { .. } => return None,
         };
         Some(Input { at: first.at, event })
     }
@@ -208,6 +210,13 @@ impl Run {
     }
 }
 
+/// Where a run was taken over from what lay beside it.
+fn adoption(fact: &Fact) -> Option<Adoption> {
+    let Fact::Adopted { state, visited, params, by, .. } = fact else { return None };
+    let (visited, params) = (visited.clone(), params.clone());
+    Some(Adoption { state: state.clone(), visited, params, by: by.clone() })
+}
+
 /// How an action may have ended, by a fact that followed.
 fn outcomes_of(fact: &Fact, action: ActionId) -> Vec<Outcome> {
     match fact {
@@ -233,7 +242,15 @@ fn outcomes_of(fact: &Fact, action: ActionId) -> Vec<Outcome> {
             Answer::Done(value) => vec![Outcome::Done(value.clone())],
             Answer::Failed(failure) => vec![Outcome::Failed(failure.clone())],
         },
-        _ => Vec::new(),
+        Fact::Paid(_) | Fact::Held { .. } | Fact::Resumed { .. } | Fact::Suspended { .. } => Vec::new(),
+        Fact::Heard { .. } | Fact::Opened(_) | Fact::Asked { .. } | Fact::Set { .. } => Vec::new(),
+        Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Refilled { .. } | Fact::Reserved { .. } => {
+            Vec::new()
+        }
+        Fact::Released { .. } | Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } => {
+            Vec::new()
+        }
+        Fact::Adopted { .. } | Fact::Settled { .. } => Vec::new(),
     }
 }
 
@@ -260,7 +277,10 @@ impl Today {
             }
             Fact::Moved { to, code, .. } => *code = now(to).unwrap_or_else(|| code.clone()),
             Fact::Adopted { state, code, .. } => *code = now(state).unwrap_or_else(|| code.clone()),
-            _ => {}
+            Fact::Asked { .. } | Fact::Heard { .. } | Fact::Set { .. } | Fact::Emitted { .. } => {}
+            Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
+            Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } => {}
+            Fact::Held { .. } | Fact::Resumed { .. } | Fact::Settled { .. } => {}
         }
         entry
     }

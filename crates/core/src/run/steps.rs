@@ -458,8 +458,9 @@ fn limit_of(limit: &crate::program::LimitCode, inputs: &Fields) -> Result<Limit,
         Some((input, word, expr)) if inputs.get(input).and_then(Value::as_text) == Some(&**word) => expr,
         Some(_) | None => &limit.limit,
     };
-    match eval::eval(expr, &names) {
-        Value::Number(number) => Ok(Limit { limit: number.as_count(), keyed: limit.keyed }),
-        other => Err(format!("the limit of `{}` is a number, not {other}", limit.meter)),
-    }
+    let value = eval::eval(expr, &names);
+    let Value::Number(number) = value else {
+        return Err(format!("the limit of `{}` is a number, not {value}", limit.meter));
+    };
+    Ok(Limit { limit: number.as_count(), keyed: limit.keyed })
 }

@@ -61,8 +61,15 @@ fn lines(block: &Block, depth: usize, out: &mut String) {
                 let _ = writeln!(out, "{indent}IF: {condition} →");
                 lines(body, depth + 1, out);
             }
-            other => {
-                let _ = writeln!(out, "{indent}{}", line(other));
+            StatementKind::Emit(_)
+            | StatementKind::Set(..)
+            | StatementKind::Increment(_)
+            | StatementKind::Refill(..)
+            | StatementKind::Use(_)
+            | StatementKind::Exit(_)
+            | StatementKind::Proceed
+            | StatementKind::Broken => {
+                let _ = writeln!(out, "{indent}{}", line(&statement.what));
             }
         }
     }

@@ -197,11 +197,7 @@ impl Agents {
         };
         let seat = self.seat(role).map_err(could_not)?;
         let mut asked = Asked::of(role, job).map_err(could_not)?;
-        let answers = self.answers(job)?;
-        let inherited = self.inherited(asked.role, job)?;
-        let parts = [asked.feedback.take(), answers, inherited, job.action.forbidden.as_deref().map(warning)];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        asked.feedback = (!parts.is_empty()).then(|| parts.join("\n\n"));
+        asked.feedback = self.feedback(asked.role, job, asked.feedback.take())?;
         let (folder, write) = self.site(asked.role, job)?;
         let calls = self.calls(asked.form, job);
         let allowance = ToolAllowance {
@@ -226,18 +222,7 @@ impl Agents {
         let is_about_work = asked.feedback.is_some() || asked.form.has(RoleRule::Mends);
         let thread = Thread::of(job, asked.role, seat, &folder, is_about_work);
         let earlier = self.paper.as_ref().zip(thread.as_ref()).and_then(|(paper, one)| one.earlier(paper));
-        let fences = self.means.place.fences();
-        let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
-        let supervisor = self.means.supervisor.clone();
-        let launcher = ProgramStarter::new(supervisor.clone(), self.means.programs, job.key(), fence.clone());
-        let shell = Commands {
-            supervisor,
-            limits: self.means.commands,
-            env: seat.environment.of_command(CommandKind::Agent),
-            job: job.clone(),
-            fence,
-            count: AtomicU64::new(0),
-        };
+        let (launcher, shell) = self.starters(job, seat);
         let order = SessionOrder {
             folder,
             role: role.to_string(),
@@ -266,34 +251,80 @@ impl Agents {
             record: Mutex::new(record),
             paper: self.paper.clone(),
             listener: self.listener.clone(),
-            thread: thread.clone(),
+            thread,
             pricing: seat.pricing,
         });
         let shared: Arc<dyn SessionHost> = desk.clone();
         let mut talked = converse(&*seat.backend, order, &prompt.parts, &shared);
         let unpriced = settle_price(seat.pricing, &mut talked);
-        if let (Some(sites), Ok(AgentAnswer::Done(answer))) = (&self.sites, &talked.outcome)
-            && asked.form.has(RoleRule::IsAuthor)
-        {
-            let summary = answer.get("summary").and_then(|text| text.as_str());
-            let summary = summary.map(|text| self.secrets.redact(text));
-            let (agent, model) = (seat.backend.name().to_owned(), seat.model.clone());
-            sites.note_author(job, &Author { agent, model, summary })?;
-        }
-        if let Some(paper) = &self.paper {
-            desk.record().on_end(&talked.outcome);
-            if let Ok(AgentAnswer::Asked(question)) = &talked.outcome {
-                let question = self.secrets.redact(question);
-                let kept = questions::ask(paper, &job.run, job.action.instance, &question);
-                kept.map_err(Failure::from)?;
-            }
-            if let (Some(thread), true) = (&thread, is_broken(&talked.outcome)) {
-                let _ = thread.forget(paper);
-            }
-            // The answer counts; that its story could not be kept is told where the disk is looked after.
-            let _ = desk.record().keep(paper);
-        }
+        self.note_author(job, asked.form.has(RoleRule::IsAuthor), seat, &talked.outcome)?;
+        self.keep_talk(job, &desk, &talked.outcome)?;
         Ok((talked, unpriced))
+    }
+
+    /// What the protocol says to an agent, answers of people, what earlier work has left, and a call that was forbidden.
+    fn feedback(&self, role: &Role, job: &Job, own: Option<String>) -> Result<Option<String>, JobEnd> {
+        let (answers, inherited) = (self.answers(job)?, self.inherited(role, job)?);
+        let parts = [own, answers, inherited, job.action.forbidden.as_deref().map(warning)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        Ok((!parts.is_empty()).then(|| parts.join("\n\n")))
+    }
+
+    /// What starts an agent's own program and the commands that it has us run, below the run's fence.
+    fn starters(&self, job: &Job, seat: &RoleAnswerer) -> (ProgramStarter, Commands) {
+        let fences = self.means.place.fences();
+        let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
+        let supervisor = self.means.supervisor.clone();
+        let launcher = ProgramStarter::new(supervisor.clone(), self.means.programs, job.key(), fence.clone());
+        let shell = Commands {
+            supervisor,
+            limits: self.means.commands,
+            env: seat.environment.of_command(CommandKind::Agent),
+            job: job.clone(),
+            fence,
+            count: AtomicU64::new(0),
+        };
+        (launcher, shell)
+    }
+
+    /// Notes at the worktree who has written what lies there.
+    fn note_author(
+        &self,
+        job: &Job,
+        is_author: bool,
+        seat: &RoleAnswerer,
+        outcome: &Result<AgentAnswer, AgentError>,
+    ) -> Result<(), JobEnd> {
+        let (Some(sites), Ok(AgentAnswer::Done(answer)), true) = (&self.sites, outcome, is_author) else {
+            return Ok(());
+        };
+        let summary = answer.get("summary").and_then(|text| text.as_str());
+        let summary = summary.map(|text| self.secrets.redact(text));
+        let (agent, model) = (seat.backend.name().to_owned(), seat.model.clone());
+        sites.note_author(job, &Author { agent, model, summary })?;
+        Ok(())
+    }
+
+    /// Keeps how a conversation ended and the question that it ended with; a session that broke is forgotten.
+    fn keep_talk(
+        &self,
+        job: &Job,
+        desk: &JobDesk,
+        outcome: &Result<AgentAnswer, AgentError>,
+    ) -> Result<(), JobEnd> {
+        let Some(paper) = &self.paper else { return Ok(()) };
+        desk.record().on_end(outcome);
+        if let Ok(AgentAnswer::Asked(question)) = outcome {
+            let question = self.secrets.redact(question);
+            let kept = questions::ask(paper, &job.run, job.action.instance, &question);
+            kept.map_err(Failure::from)?;
+        }
+        if let (Some(thread), true) = (&desk.thread, is_broken(outcome)) {
+            let _ = thread.forget(paper);
+        }
+        // The answer counts; that its story could not be kept is told where the disk is looked after.
+        let _ = desk.record().keep(paper);
+        Ok(())
     }
 
     /// How many counted calls a form has, where no meter of its protocol counts them.

@@ -32,6 +32,7 @@ use ftl_settings::settings::LandingHow;
 use ftl_store::order::Order;
 use ftl_view::board::Board;
 use ftl_view::paint::{self, paint, safe};
+use ftl_view::summary::Summary;
 
 use super::code::{needs_forge, tell_own_reviewer};
 use super::run::{ForegroundRun, Left, can_be_opened, report_landing};
@@ -257,10 +258,7 @@ pub(super) fn carry_out(
     let opened = session.open_with(opening, run_options.clone());
     let (driver, todo) = opened.map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
-    if !out.is_json() {
-        let (title, protocol) = (safe(&driver.summary().title), safe(&driver.summary().protocol));
-        out.progress(&format!("run {} of {protocol}: {title}\n", paint(paint::STRONG, &id)))?;
-    }
+    tell_opened(&id, driver.summary(), out)?;
     let codes = |plan: &CampaignPlan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
     if run_options.document.is_some() || run_options.plan.as_ref().is_some_and(codes) {
         tell_own_reviewer(&session, &run_options.choice, out);
@@ -282,6 +280,15 @@ pub(super) fn carry_out(
         tell_branch(&id, out)?;
     }
     Ok(exit)
+}
+
+/// Says which run was opened, and what it is about.
+fn tell_opened(id: &RunId, summary: &Summary, out: &Out) -> Result<(), CommandError> {
+    if out.is_json() {
+        return Ok(());
+    }
+    let (title, protocol) = (safe(&summary.title), safe(&summary.protocol));
+    out.progress(&format!("run {} of {protocol}: {title}\n", paint(paint::STRONG, id)))
 }
 
 /// Looks whether what will be verified can be run here, before a model is asked. What the person named, in a plan or in

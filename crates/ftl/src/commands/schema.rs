@@ -21,22 +21,22 @@ use serde_json::{Value as Json, json};
 pub(crate) fn run(cli: &GlobalArgs, name: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let catalogue = Catalogue::standard();
     match name {
-        Some(name) => out.json(&one(cli, catalogue, name)?)?,
+        Some(name) => one(cli, catalogue, name, out)?,
         None if out.is_json() => out.json(&list(catalogue))?,
         None => out.text(&table(catalogue, out::width()))?,
     }
     Ok(ExitStatus::Done)
 }
 
-fn one(cli: &GlobalArgs, catalogue: &Catalogue, name: &str) -> Result<Json, CommandError> {
+fn one(cli: &GlobalArgs, catalogue: &Catalogue, name: &str, out: &Out) -> Result<(), CommandError> {
     if let Some(action) = catalogue.action(name) {
-        return Ok(action_schema(action));
+        return out.json(&action_schema(action));
     }
     if let Some(role) = catalogue.role(name) {
-        return role_schema(cli, role);
+        return out.json(&role_schema(cli, role)?);
     }
     if let Some(artifact) = artifacts::artifact(name) {
-        return Ok(artifact_schema(&artifact));
+        return out.foreign_json(&artifact_schema(&artifact));
     }
     let actions = catalogue.actions().map(|action| &action.name);
     let files: Vec<Name> = artifacts::artifacts().iter().map(|one| Name::from(one.name)).collect();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use ftl_needs::needs;
 use ftl_testkit::model_server::ModelServer;
 use rustix::process::Signal;
 use serde_json::{Value as Json, json};
@@ -58,15 +59,6 @@ fn brief(dir: &Dir, script: &str, tasks: &[Json]) {
 
 const BRIEF: &str = "workspace=.ftl/workspace/001_add-mul_active.xml";
 
-/// Whether tests of Python can be run here.
-fn has_python() -> bool {
-    let found = Command::new("python3").arg("--version").output().is_ok_and(|out| out.status.success());
-    if !found {
-        eprintln!("SKIPPED: python3 is not installed, so no test of it can be run");
-    }
-    found
-}
-
 /// What the person has: their checkout, index, branch and stash.
 fn person(dir: &Dir) -> [String; 4] {
     [
@@ -86,11 +78,9 @@ fn worktrees(dir: &Dir) -> Vec<String> {
     all.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+#[needs(python3)]
 #[test]
 fn a_brief_becomes_a_verified_commit_and_the_person_s_checkout_is_not_touched() {
-    if !has_python() {
-        return;
-    }
     let dir = repository(&implements(GOOD));
     let before = person(&dir);
     let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
@@ -126,11 +116,9 @@ fn kept(dir: &Dir) -> Vec<String> {
     out.lines().map(str::to_owned).collect()
 }
 
+#[needs(python3)]
 #[test]
 fn a_write_outside_the_delta_is_denied_and_the_work_goes_on() {
-    if !has_python() {
-        return;
-    }
     let bad = r#"{ tool = "write", path = "test_calc.py", content = "" }, { tool = "write", path = "../../../calc.py", content = "" }"#;
     let dir = repository(&implements(&format!("{bad}, {GOOD}")));
     let before = person(&dir);
@@ -149,11 +137,9 @@ const CHEATS: &str = r#"
     echo x > notes.txt                                           |              | notes.txt: outside_delta
     printf 'def add(a, b):\n    return a + b\n' > calc.py        |              | test_mul"#;
 
+#[needs(python3)]
 #[test]
 fn a_cheat_is_caught_by_the_gates_and_its_work_is_kept() {
-    if !has_python() {
-        return;
-    }
     for line in CHEATS.lines().filter(|line| !line.trim().is_empty()) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let bash = format!("{{ tool = \"bash\", command = '''{}''' }}", cells[0]);
@@ -180,11 +166,9 @@ fn a_cheat_is_caught_by_the_gates_and_its_work_is_kept() {
 
 const HALF: &str = r#"{ tool = "write", path = "calc.py", content = "def add(a, b):\n    return b + a\n" }"#;
 
+#[needs(python3)]
 #[test]
 fn what_was_red_before_is_told_as_red_before() {
-    if !has_python() {
-        return;
-    }
     let dir = repository(&implements(HALF));
     let (run, _) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
     let (ended, reason) = verdict(&dir, &run);
@@ -192,11 +176,9 @@ fn what_was_red_before_is_told_as_red_before() {
     assert!(reason.contains("it failed before the work too") && reason.contains("test_mul"), "{reason}");
 }
 
+#[needs(python3)]
 #[test]
 fn a_direct_build_that_fails_leaves_the_brief_and_no_worktree() {
-    if !has_python() {
-        return;
-    }
     let dir = repository(&implements(HALF));
     let (run, _) = dir.run(&["builder", BRIEF, "mode=direct"]);
     assert_eq!(verdict(&dir, &run).0, "escalated");
@@ -205,11 +187,9 @@ fn a_direct_build_that_fails_leaves_the_brief_and_no_worktree() {
     assert!(dir.path(".ftl/workspace/001_add-mul_active.xml").exists());
 }
 
+#[needs(python3)]
 #[test]
 fn a_command_that_cannot_run_or_changes_files_is_not_taken_for_an_answer() {
-    if !has_python() {
-        return;
-    }
     // What is not installed is no matter of the work: nobody is asked, and the step is held.
     let dir = briefed(&implements(GOOD), &[task("001", "add-mul", &["calc.py"], "no-such-program --all")]);
     let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
@@ -235,11 +215,9 @@ fn without_a_repository_a_builder_says_what_to_do() {
     assert!(reason.contains("is in no git repository") && reason.contains("git init"), "{reason}");
 }
 
+#[needs(python3)]
 #[test]
 fn every_checkout_is_set_up_and_gets_the_ignored_files_that_are_listed() {
-    if !has_python() {
-        return;
-    }
     let verify = "test \"$(cat .env)\" = word && python3 -m unittest";
     let dir = briefed(&implements(GOOD), &[task("001", "add-mul", &["calc.py"], verify)]);
     let setups = dir.path("setups").display().to_string();
@@ -304,11 +282,9 @@ fn both(dir: &Dir, run: &str) -> Json {
     last(dir, run)["values"]["both"].clone()
 }
 
+#[needs(python3)]
 #[test]
 fn a_conflict_between_two_builders_is_resolved_and_both_land() {
-    if !has_python() {
-        return;
-    }
     let all = "[[scene.step]]\ncalls = [{ tool = \"write\", path = \"calc.py\", content = \"def add(a, b):\\n    return a + b\\n\\n\\n\
         def mul(a, b):\\n    return a * b\\n\\n\\ndef sub(a, b):\\n    return a - b\\n\" }]\n\
         [[scene.step]]\nsubmit = { summary = \"both\" }\n";
@@ -323,11 +299,9 @@ fn a_conflict_between_two_builders_is_resolved_and_both_land() {
     assert_eq!(worktrees(&dir), [""; 0]);
 }
 
+#[needs(python3)]
 #[test]
 fn a_conflict_that_nobody_resolves_blocks_with_its_work_kept() {
-    if !has_python() {
-        return;
-    }
     let (dir, run) = two("[[scene.step]]\nsubmit = { summary = \"left as it is\" }\n");
     let branch = format!("ftl/{run}");
     assert_eq!(dir.git(&["rev-list", "--count", &format!("HEAD..{branch}")]), "1\n");
@@ -341,11 +315,9 @@ fn a_conflict_that_nobody_resolves_blocks_with_its_work_kept() {
     assert_eq!(worktrees(&dir), [""; 0]);
 }
 
+#[needs(python3)]
 #[test]
 fn killed_anywhere_and_resumed_it_lands_once() {
-    if !has_python() {
-        return;
-    }
     // In the base run, in verify.run, in the landing: the command waits in one of its runs, for ever.
     for at in 1..=3 {
         let dir = repository("");
@@ -377,11 +349,9 @@ const DELIVERS: &str = "INPUT: how = ff | squash | branch-only\nSTATE: START\n  
     DO: build = Run(builder) workspace=\".ftl/workspace/001_add-mul_active.xml\" mode=full budget=6\n  \
     DO: done = branch.deliver how={how}\n  RETURN: complete status={done.status} summary={done.summary}\n";
 
+#[needs(python3)]
 #[test]
 fn finished_work_is_delivered_as_asked() {
-    if !has_python() {
-        return;
-    }
     let cases = [("ff", "landed", true), ("squash", "landed", true), ("branch-only", "kept", false)];
     for (how, status, moved) in cases {
         let dir = repository(&implements(GOOD));
@@ -416,11 +386,9 @@ fn a_file_is_read_where_the_instance_works_and_no_link_leads_out() {
     assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 1), "nobody landed it, so it is kept");
 }
 
+#[needs(python3)]
 #[test]
 fn a_project_in_a_folder_of_its_repository_is_built_there() {
-    if !has_python() {
-        return;
-    }
     let stray = r#"{ tool = "bash", command = "echo x > ../stray.txt" }"#;
     for (calls, wanted) in [(GOOD.to_owned(), "complete"), (format!("{GOOD}, {stray}"), "blocked")] {
         let dir = Dir::repository();
@@ -471,11 +439,9 @@ fn coded(calls: &str, settings: &str) -> (Dir, String) {
     (dir, run)
 }
 
+#[needs(python3)]
 #[test]
 fn a_story_is_coded_tested_and_merged_in_its_worktree() {
-    if !has_python() {
-        return;
-    }
     let (dir, run) = coded(GOOD, "");
     let end = last(&dir, &run);
     assert_eq!((&end["end"], &end["values"]["status"]), (&json!("complete"), &json!("landed")), "{end:#}");
@@ -486,11 +452,9 @@ fn a_story_is_coded_tested_and_merged_in_its_worktree() {
     assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 0));
 }
 
+#[needs(python3)]
 #[test]
 fn a_story_whose_tests_are_red_or_missing_is_not_merged_and_is_kept() {
-    if !has_python() {
-        return;
-    }
     let (dir, run) = coded(HALF, "");
     let end = last(&dir, &run);
     assert_eq!(end["end"], "error", "{end:#}");
@@ -514,11 +478,9 @@ fn repairs(form: &str, told: &str, call: &str) -> String {
     )
 }
 
+#[needs(python3)]
 #[test]
 fn a_known_failure_is_mended_by_its_lesson_and_verified_again() {
-    if !has_python() {
-        return;
-    }
     let script = implements(HALF) + &repairs("apply_fix", "define mul in calc", GOOD);
     let dir = repository(&script);
     let lesson = json!({ "name": "no-mul", "trigger": "AttributeError: module 'calc' has no attribute 'mul'",
@@ -529,11 +491,9 @@ fn a_known_failure_is_mended_by_its_lesson_and_verified_again() {
     assert!(dir.git(&["show", &format!("ftl/{run}:calc.py")]).contains("def mul"));
 }
 
+#[needs(python3)]
 #[test]
 fn broken_syntax_is_found_before_a_verify_is_paid_and_mended() {
-    if !has_python() {
-        return;
-    }
     let broken = r#"{ tool = "write", path = "calc.py", content = "def add(a, b)\n    return a + b\n" }"#;
     let dir = repository(&(implements(broken) + &repairs("fix_syntax", "calc.py", GOOD)));
     let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
@@ -545,11 +505,9 @@ fn broken_syntax_is_found_before_a_verify_is_paid_and_mended() {
     assert_eq!((ended.as_str(), kept(&dir).len()), ("blocked", 1), "{reason}");
 }
 
+#[needs(python3)]
 #[test]
 fn an_idiom_blocks_where_the_framework_is_sure_and_is_noted_where_it_is_not() {
-    if !has_python() {
-        return;
-    }
     let loud = GOOD.replace("return a * b", "print(a)\\n    return a * b");
     assert!(loud.contains("print"));
     for (confidence, wanted) in [(0.9, "blocked"), (0.3, "complete")] {
@@ -589,11 +547,9 @@ fn good_write() -> Json {
     json!({ "name": "write", "args": { "path": "calc.py", "content": content } })
 }
 
+#[needs(python3)]
 #[test]
 fn a_small_local_model_takes_a_task_to_its_end() {
-    if !has_python() {
-        return;
-    }
     let done = json!({ "name": "submit", "args": { "summary": "written", "utilized": [] } });
     // In PLAN there is no tool to write with: it fills its answer until that ends.
     let (dir, server) = with_small_model(&json!([{ "call": good_write(), "fills": true }, { "call": done }]));
@@ -604,11 +560,9 @@ fn a_small_local_model_takes_a_task_to_its_end() {
     assert_eq!((&meters["money"]["used"], &meters["money"]["unknown"]), (&json!(0), &json!(0)), "{meters:#}");
 }
 
+#[needs(python3)]
 #[test]
 fn a_plan_that_cannot_be_had_does_not_end_the_task() {
-    if !has_python() {
-        return;
-    }
     let never = "[[scene]]\nrole = \"builder\"\nform = \"plan\"\n".to_owned()
         + &"[[scene.step]]\nreply = \"I would write it.\"\n".repeat(3);
     let dir = repository(&implements(GOOD).replace(PLANS, &never));
@@ -621,11 +575,9 @@ fn a_plan_that_cannot_be_had_does_not_end_the_task() {
 /// Reads a file, and a file again, before it writes and edits it.
 const READS_FIRST: &str = r#"{ tool = "read", path = "calc.py" }, { tool = "read", path = "./calc.py" }, { tool = "write", path = "calc.py", content = "def add(a, b):\n    return a + b\n" }, { tool = "edit", path = "calc.py", old = "    return a + b\n", new = "    return a + b\n\n\ndef mul(a, b):\n    return a * b\n" }"#;
 
+#[needs(python3)]
 #[test]
 fn a_file_is_paid_for_once_and_a_command_each_time() {
-    if !has_python() {
-        return;
-    }
     // One for READ, one for the file, one for VERIFY.
     let dir = repository(&implements(READS_FIRST));
     let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=3"]);
@@ -640,11 +592,9 @@ fn a_file_is_paid_for_once_and_a_command_each_time() {
     assert_eq!((ended.as_str(), reason.as_str()), ("escalated", "tools spent: the limit is 4"));
 }
 
+#[needs(python3)]
 #[test]
 fn reading_the_brief_is_free_in_direct() {
-    if !has_python() {
-        return;
-    }
     // One for each of the two files, one for VERIFY.
     let dir =
         repository(&implements(&format!(r#"{{ tool = "read", path = "test_calc.py" }}, {READS_FIRST}"#)));
@@ -652,11 +602,9 @@ fn reading_the_brief_is_free_in_direct() {
     assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
 }
 
+#[needs(python3)]
 #[test]
 fn a_builder_looks_around_while_it_plans_as_far_as_its_brief_lets_it() {
-    if !has_python() {
-        return;
-    }
     let looks = "[[scene]]\nrole = \"builder\"\nform = \"plan\"\n[[scene.step]]\ncalls = [{ tool = \"read\", path = \
         \"calc.py\" }, { tool = \"read\", path = \"calc.py\" }, { tool = \"read\", path = \"test_calc.py\" }]\n\
         [[scene.step]]\nsubmit = { approach = \"write it\" }\n";
@@ -696,11 +644,9 @@ const BUDGETS: &str = r#"
                                                       | {"budget": 9}               | --tools 25 → builder full, 25 tools
     [builder]\ntools = 40                             | {}                          | --tools 12 → builder full, 12 tools"#;
 
+#[needs(python3)]
 #[test]
 fn the_budget_of_a_build_comes_from_command_line_plan_and_settings() {
-    if !has_python() {
-        return;
-    }
     for line in BUDGETS.lines().filter(|line| !line.trim().is_empty()) {
         let (given, wanted) = line.split_once('→').unwrap();
         let cells: Vec<&str> = given.split('|').map(str::trim).collect();
@@ -770,11 +716,9 @@ fn lessons(dir: &Dir) -> Json {
     file["failures"].clone()
 }
 
+#[needs(python3)]
 #[test]
 fn a_red_verify_goes_back_to_its_author_and_what_helped_is_learned() {
-    if !has_python() {
-        return;
-    }
     // The failing test and the change so far stand in the prompt.
     let repairs = [
         build_scene("repair", "+    return b + a", GOOD, "{ summary = \"Define mul beside add\" }"),
@@ -796,11 +740,9 @@ fn a_red_verify_goes_back_to_its_author_and_what_helped_is_learned() {
     assert!(learned[0]["trigger"].as_str().unwrap().contains("mul"), "{learned:#?}");
 }
 
+#[needs(python3)]
 #[test]
 fn the_same_failure_after_a_repair_is_the_end() {
-    if !has_python() {
-        return;
-    }
     let script =
         format!("{}{}", implements(HALF), build_scene("repair", "", HALF, "{ summary = \"tried\" }"));
     let mut one = task("001", "add-mul", &["calc.py"], "python3 -m unittest");
@@ -813,11 +755,9 @@ fn the_same_failure_after_a_repair_is_the_end() {
     assert_eq!(conversations(&dir, &run), 3, "plan, implement, one repair");
 }
 
+#[needs(python3)]
 #[test]
 fn a_flow_repairs_as_its_settings_say_and_direct_s_work_is_gone_on_with() {
-    if !has_python() {
-        return;
-    }
     // The full build edits what only the direct one has written, and is wrong; its repair is not.
     let (old, new) = ("    return b + a\\n", "    return b + a\\n\\n\\ndef mul(a, b):\\n    return a + b\\n");
     let goes_on = format!(r#"{{ tool = "edit", path = "calc.py", old = "{old}", new = "{new}" }}"#);

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, SystemTime};
 
+use ftl_needs::needs;
 use serde_json::Value as Json;
 
 use crate::runs::ASK;
@@ -223,13 +224,10 @@ fn a_pipe_among_the_attempts_keeps_nobody_waiting() {
 }
 
 /// Needs root, who alone can be two users. For anybody else there is no second one to be.
+#[needs(root)]
 #[test]
 fn the_store_of_another_user_is_theirs() {
     use std::os::unix::process::CommandExt as _;
-    if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: only root can be another user");
-        return;
-    }
     let (dir, run) = asked();
     let store = dir.path(".ftl/store");
     for mode in [0o755, 0o700] {

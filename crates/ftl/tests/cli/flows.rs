@@ -1,5 +1,6 @@
 //! The two flows before anything is built: exploring, planning, asking, and everything that is refused.
 
+use ftl_needs::needs;
 use serde_json::{Value as Json, json};
 
 use crate::live::Terminal;
@@ -453,12 +454,9 @@ fn a_bare_repository_is_refused_before_anybody_is_asked() {
     assert!(!dir.path(".ftl").exists(), "nothing was opened");
 }
 
+#[needs(root)]
 #[test]
 fn a_repository_of_another_user_is_told_with_the_command_that_trusts_it() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can give a repository to another user");
-        return;
-    }
     let dir = repository(PYTHON);
     let other = Some(rustix::fs::Uid::from_raw(12345));
     for path in ["", ".git"] {

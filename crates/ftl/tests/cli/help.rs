@@ -7,37 +7,46 @@ fn help_is_as_recorded() {
     let dir = Dir::new();
     snapshot("help", &dir.ftl(&["--help"]).code(0).out);
     snapshot("help-all", &dir.ftl(&["help", "--all"]).code(0).out);
-    for command in [
-        "task",
-        "run",
-        "resume",
-        "retry",
-        "clean",
-        "stop",
-        "status",
-        "why",
-        "log",
-        "transcript",
-        "diff",
-        "watch",
-        "answer",
-        "override",
-        "raise",
-        "undo",
-        "salvage",
-        "audit",
-        "config",
-        "doctor",
-        "check",
-        "draw",
-        "protocols",
-        "schema",
-        "completions",
-        "man",
-    ] {
-        snapshot(&format!("help-{command}"), &dir.ftl(&[command, "--help"]).code(0).out);
+    let mut all = listed(&dir.ftl(&["help", "--all"]).out);
+    all.retain(|name| name != "help");
+    assert!(all.len() > 50, "{all:?}");
+    for command in &all {
+        snapshot(&format!("help-{command}"), &whole(&dir, &[command]));
     }
+    let mut recorded: Vec<String> =
+        snapshots().filter_map(|name| Some(name.strip_prefix("help-")?.into())).collect();
+    recorded.retain(|name| name != "all" && !all.contains(name));
+    assert!(recorded.is_empty(), "these commands are gone: {recorded:?}");
     assert_eq!(dir.ftl(&["help", "check"]).code(0).out, dir.ftl(&["check", "--help"]).out);
+}
+
+/// The commands or verbs that a help lists: two spaces, a name, what it is about.
+fn listed(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| !line.ends_with(':') || line.starts_with("Usage"));
+    let lines = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| !name.starts_with(['-', '<', '['])).map(str::to_owned).collect()
+}
+
+/// The help of a command, and of each of its verbs.
+fn whole(dir: &Dir, command: &[&str]) -> String {
+    let mut text = dir.ftl(&[command, &["--help"]].concat()).code(0).out;
+    let verbs =
+        text.split_once("\nCommands:\n").map(|(_, rest)| rest.split("\n\n").next().unwrap_or_default());
+    for verb in verbs.map(|verbs| listed(&format!("Commands:\n{verbs}"))).unwrap_or_default() {
+        let words = [command, &[verb.as_str()]].concat();
+        if verb != "help" {
+            text.push_str(&format!("\n$ ftl {} --help\n\n{}", words.join(" "), whole(dir, &words)));
+        }
+    }
+    text
+}
+
+/// The names of all texts on record.
+fn snapshots() -> impl Iterator<Item = String> {
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots")).unwrap();
+    let names = folder.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter_map(|name| Some(name.strip_suffix(".txt")?.to_owned()))
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn size(width: u16, height: u16) -> Winsize {
 }
 
 impl Terminal {
-    fn start(dir: &Dir, args: &[&str], size: (u16, u16)) -> Terminal {
+    pub(crate) fn start(dir: &Dir, args: &[&str], size: (u16, u16)) -> Terminal {
         Terminal::open(dir, args, size, false)
     }
 
@@ -79,7 +79,7 @@ impl Terminal {
     }
 
     /// The lines of the last picture, without colours.
-    fn picture(&self) -> Vec<String> {
+    pub(crate) fn picture(&self) -> Vec<String> {
         let text = self.text();
         let last = text.rsplit("\u{1b}[?2026h").next().unwrap_or_default();
         let last = last.split("\u{1b}[?2026l").next().unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use ftl_needs::needs;
 use rustix::process::Signal;
 
 use crate::support::{Dir, until};
@@ -53,12 +54,8 @@ const TWICE: &str = "STATE: START\n  DO: one = Task(coder) feedback=\"begin\"\n 
     DO: seen = Task(reviewers) of=plan feedback=\"look\"\n  DO: again = Task(reviewers) of=plan feedback=\"look again\"\n  \
     DO: three = Task(coder) feedback=\"once more\"\n  RETURN: complete\n";
 
-/// A folder with that agent in all roles; nothing where there is no Python to play it.
-fn stage(resume: &str) -> Option<Dir> {
-    if !Command::new("python3").arg("--version").output().is_ok_and(|out| out.status.success()) {
-        eprintln!("SKIPPED: python3 is not installed, so the agent cannot be played");
-        return None;
-    }
+/// A folder with that agent in all roles.
+fn stage(resume: &str) -> Dir {
     let dir = Dir::new();
     let settings = format!(
         "[agents.old]\nkind = \"acp\"\nprogram = \"python3\"\nargs = [\"{}\", \"{}\"]\naccept = [\"calls\", \"paths\"]\n{resume}\n\
@@ -67,16 +64,17 @@ fn stage(resume: &str) -> Option<Dir> {
         dir.path("").display(),
     );
     dir.write("agent.py", AGENT).write("ftl.toml", settings).protocol("twice", TWICE);
-    Some(dir)
+    dir
 }
 
 fn asked(dir: &Dir) -> Vec<String> {
     fs::read_to_string(dir.path("asked.txt")).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
+#[needs(python3)]
 #[test]
 fn an_author_that_is_told_what_is_wrong_goes_on_and_a_reviewer_is_always_fresh() {
-    let Some(dir) = stage("resume = true") else { return };
+    let dir = stage("resume = true");
     let (run, json) = dir.run(&["twice"]);
     assert_eq!(json["standing"], "complete", "{json:#}\n{:#?}", dir.entries(&run).pop());
     let wanted =
@@ -88,9 +86,10 @@ fn an_author_that_is_told_what_is_wrong_goes_on_and_a_reviewer_is_always_fresh()
     assert_eq!(asked(&dir)[..2], ["new s4", "prompt s4"]);
 }
 
+#[needs(python3)]
 #[test]
 fn without_the_setting_every_session_is_new() {
-    let Some(dir) = stage("") else { return };
+    let dir = stage("");
     let (_, json) = dir.run(&["twice"]);
     assert_eq!(json["standing"], "complete", "{json:#}");
     assert_eq!(asked(&dir).iter().filter(|line| line.starts_with("new ")).count(), 5);
@@ -100,9 +99,10 @@ fn without_the_setting_every_session_is_new() {
     dir.ftl(&["agents"]).code(1).says(&["resume", "nobody knows this key"]);
 }
 
+#[needs(python3)]
 #[test]
 fn after_a_crash_the_session_is_taken_up_and_one_that_is_gone_is_begun_anew() {
-    let Some(dir) = stage("resume = true") else { return };
+    let dir = stage("resume = true");
     assert!(Command::new("mkfifo").arg(dir.path("gate")).status().unwrap().success());
     for (count, wanted) in [(1, "load s1, prompt s1"), (2, "lost s1, new s1, prompt s1")] {
         let _ = fs::remove_file(dir.path("asked.txt"));

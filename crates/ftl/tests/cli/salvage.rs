@@ -159,7 +159,10 @@ fn with_nothing_delivered_there_is_nothing_to_undo() {
     dir.ftl(&["undo"]).code(1).says(&["there is nothing to undo", "hint:"]);
     dir.ftl(&["undo", "k3v9"]).code(1).says(&["there are no runs in", "hint:"]);
     dir.ftl(&["salvage"]).code(0).says(&["nothing is kept"]);
-    assert_eq!(dir.ftl(&["salvage", "--json"]).code(0).json(), json!({ "count": 0, "kept": [] }));
+    assert_eq!(
+        dir.ftl(&["salvage", "--json"]).code(0).json(),
+        json!({ "version": 1, "count": 0, "kept": [] })
+    );
     dir.ftl(&["salvage", "k3v9"]).code(1).says(&["nothing is kept under `k3v9`", "`ftl salvage` lists"]);
     assert!(!dir.path(".ftl").exists(), "looking makes nothing");
     // A run that stayed on its branch has moved nothing.

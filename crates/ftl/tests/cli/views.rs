@@ -24,7 +24,7 @@ fn no_runs_is_no_error() {
     assert_eq!(dir.ftl(&["status"]).code(0).out, "no runs\n");
     assert_eq!(
         dir.ftl(&["status", "--json"]).code(0).json(),
-        serde_json::json!({ "runs": [], "campaign": { "status": "none" } })
+        serde_json::json!({ "version": 1, "runs": [], "campaign": { "status": "none" } })
     );
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
+use ftl_needs::needs;
 use rustix::process::Signal;
 
 use crate::support::{Dir, Ended, Started, ended, until};
@@ -37,17 +38,6 @@ fn stage() -> (Dir, String) {
     (dir, run)
 }
 
-/// Whether a process may have namespaces of its own here. Where not, the test says that it was left out.
-pub(crate) fn has_namespaces() -> bool {
-    let tried =
-        Command::new("unshare").args(["-Urpf", "--mount-proc", "true"]).stderr(Stdio::null()).status();
-    let has = tried.is_ok_and(|status| status.success());
-    if !has {
-        eprintln!("LEFT OUT: `unshare -Urpf` does not work here, so nothing about namespaces was tried");
-    }
-    has
-}
-
 /// The script of an agent: what it says is said in the shell that `way` starts, with a clean environment.
 fn agent_says(dir: &Dir, run: &str, way: &str, words: &str) {
     let root = dir.path("").display().to_string();
@@ -78,11 +68,9 @@ fn from_inside(way: &str) -> Option<String> {
     refused.map(|what| format!("{way}: {what} {json:#}"))
 }
 
+#[needs(namespaces)]
 #[test]
 fn no_namespace_of_an_agent_is_a_persons_place() {
-    if !has_namespaces() {
-        return;
-    }
     let mut tally = Tally::of("no person's channel from inside an agent: namespaces");
     for _ in 0..tries(1) {
         for way in [
@@ -130,11 +118,9 @@ const LOCKS: [(&str, &str); 4] = [
     ("beside a forged one", "exec unshare -Urpf --mount-proc sh ./forged.sh"),
 ];
 
+#[needs(namespaces)]
 #[test]
 fn no_lock_that_an_agent_hides_or_forges_makes_it_a_person() {
-    if !has_namespaces() {
-        return;
-    }
     let mut tally = Tally::of("no person's channel from inside an agent: hidden and forged locks");
     for _ in 0..tries(1) {
         for (what, way) in LOCKS {
@@ -243,11 +229,9 @@ fn in_another(dir: &Dir, args: &[&str]) -> Ended {
     ended(like(dir, command, args))
 }
 
+#[needs(namespaces)]
 #[test]
 fn a_container_is_a_persons_place_and_so_is_its_host() {
-    if !has_namespaces() {
-        return;
-    }
     let mut tally = Tally::of("a person in a container, beside it and on its host is heard");
     for _ in 0..tries(1) {
         let (dir, run) = stage();
@@ -275,11 +259,9 @@ fn a_container_is_a_persons_place_and_so_is_its_host() {
     tally.close();
 }
 
+#[needs(namespaces)]
 #[test]
 fn a_store_of_a_container_that_was_killed_goes_on_anywhere() {
-    if !has_namespaces() {
-        return;
-    }
     let mut tally = Tally::of("a run whose container is gone goes on in a new one and on the host");
     for is_host in [true, false] {
         let (dir, _) = stage();
@@ -296,11 +278,9 @@ fn a_store_of_a_container_that_was_killed_goes_on_anywhere() {
     tally.close();
 }
 
+#[needs(namespaces)]
 #[test]
 fn everything_works_in_one_container() {
-    if !has_namespaces() {
-        return;
-    }
     let dir = Dir::new();
     let root = dir.path("").display().to_string();
     dir.protocol("ask", ASK).protocol("agent", AGENT);

@@ -4,6 +4,7 @@
 use std::fs;
 use std::process::Command;
 
+use ftl_needs::needs;
 use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault, counted};
 use serde_json::{Value as Json, json};
 
@@ -312,24 +313,17 @@ fn a_disk_that_fails_under_git_holds_the_step() {
 }
 
 /// A shell in namespaces of its own, in which anything may be mounted.
-fn in_namespace(dir: &Dir, script: &str) -> Option<Ended> {
-    let unshare = |script: &str| {
-        let wanted = dir.command(&[]);
-        let mut command = Command::new("unshare");
-        command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);
-        command
-            .current_dir(dir.path(""))
-            .envs(wanted.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command
-    };
-    let tried = unshare("mkdir -p away-mnt && mount -t tmpfs none away-mnt").output();
-    if !tried.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no namespaces here, so no small file system can be made");
-        return None;
-    }
-    Some(ended(unshare(script)))
+fn in_namespace(dir: &Dir, script: &str) -> Ended {
+    let wanted = dir.command(&[]);
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);
+    command
+        .current_dir(dir.path(""))
+        .envs(wanted.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    ended(command)
 }
 
+#[needs(mounts)]
 #[test]
 fn no_inodes_hold_the_step() {
     let mut tally = Tally::of("P13 no inodes hold the step");
@@ -344,7 +338,7 @@ fn no_inodes_hold_the_step() {
             : > hook; rm -f .ftl/store/git/fill-*
             $1 resume $($1 status --json | sed -n 's/.*\"run\": *\"\\([a-z0-9]*\\)\".*/\\1/p' | head -1) >>away-out 2>>away-err
             echo $? >>away-code";
-        let Some(ended) = in_namespace(&dir, script) else { return };
+        let ended = in_namespace(&dir, script);
         let codes = dir.read("away-code");
         let (plans, works) = (starts(&dir, "plan"), starts(&dir, "implement"));
         let told = dir.read("away-out").contains("make room on the disk");

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ftl_needs::needs;
 use ftl_testkit::dice::Dice;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::inside::{has_namespaces, like};
+use crate::inside::like;
 use crate::support::{Dir, Started, until};
 use crate::tally::{Tally, seed, tries};
 
@@ -110,11 +111,9 @@ fn a_driver_that_is_stopped_with_the_stores_lock_keeps_nobody_from_writing() {
     tally.close();
 }
 
+#[needs(namespaces)]
 #[test]
 fn a_holder_of_another_namespace_is_named_and_lives() {
-    if !has_namespaces() {
-        return;
-    }
     let dir = Dir::new();
     dir.protocol("busy", BUSY).protocol("ask", ASK);
     dir.run(&["ask", "objective=x"]);

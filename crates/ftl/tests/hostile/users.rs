@@ -5,6 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
+use ftl_needs::needs;
+
 use crate::support::{Dir, Ended, ended};
 use crate::tally::{Tally, tries};
 
@@ -13,15 +15,6 @@ const OWNER: u32 = 65_534;
 const OTHER: u32 = 61_234;
 
 const ASK: &str = "INPUT: objective\nSTATE: START\n  ASK: reply = \"Good?\" choices=yes|no\n  RETURN: complete said={reply}\n";
-
-/// Only root can be two users. Where the tests are somebody else's, the test says that it was left out.
-fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        eprintln!("LEFT OUT: only root can be two users, so nothing about two users was tried");
-    }
-    is_root
-}
 
 /// A repository of an ordinary user.
 fn repository() -> Dir {
@@ -57,11 +50,9 @@ fn of_root(path: &Path) -> Vec<String> {
     all
 }
 
+#[needs(root)]
 #[test]
 fn root_writes_nothing_in_a_repository_of_somebody_else() {
-    if !is_root() {
-        return;
-    }
     let mut tally =
         Tally::of("what root does in an owner's repository is refused, with the command that works");
     for _ in 0..tries(1) {
@@ -113,11 +104,9 @@ fn root_writes_nothing_in_a_repository_of_somebody_else() {
     tally.close();
 }
 
+#[needs(root)]
 #[test]
 fn an_owner_whose_state_is_roots_is_told_how_to_get_it_back() {
-    if !is_root() {
-        return;
-    }
     let dir = repository();
     as_user(&dir, OWNER, &["run", "ask", "objective=x", "--by", "O"]).code(3);
     give(&dir.path(".ftl"), 0);
@@ -127,11 +116,9 @@ fn an_owner_whose_state_is_roots_is_told_how_to_get_it_back() {
     as_user(&dir, OWNER, &["run", "ask", "objective=y", "--by", "O"]).code(3);
 }
 
+#[needs(root)]
 #[test]
 fn another_user_is_told_that_it_is_reading_that_failed() {
-    if !is_root() {
-        return;
-    }
     let dir = repository();
     as_user(&dir, OWNER, &["run", "ask", "objective=x", "--by", "O"]).code(3);
     for args in [&["status"][..], &["campaign", "status"]] {

@@ -16,6 +16,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::tool_policy::ResolvedPath;
 use ftl_core::value::Name;
+use ftl_needs::needs;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
 use serde_json::{Value as Json, json};
 
@@ -38,9 +39,9 @@ impl CommandRunner for Sign {
     }
 }
 
-/// An agent in a room, bound as the settings of a person would bind it; nothing if it is not installed.
-fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option<Acp> {
-    let program = installed(program)?;
+/// An agent in a room, bound as the settings of a person would bind it.
+fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Acp {
+    let program = installed(program);
     let host = format!("http://{}", room.model.address());
     let (args, own): (&[&str], Vec<(&str, String)>) = match habits {
         "goose" => (
@@ -96,7 +97,7 @@ fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option
     };
     let mut secrets = Secrets::new();
     secrets.hide(KEY);
-    Some(Acp::new(agent, Arc::new(secrets), Arc::new(RealTime::new())))
+    Acp::new(agent, Arc::new(secrets), Arc::new(RealTime::new()))
 }
 
 fn codex_settings(room: &Room, scenario: &str) {
@@ -135,15 +136,15 @@ fn order(room: &Room) -> SessionOrder {
 }
 
 /// One conversation by these steps; nothing of it is alive afterwards.
-fn talk(agent: (&str, &str), steps: Json) -> Option<(ConversationEnd, Heard, Room)> {
+fn talk(agent: (&str, &str), steps: Json) -> (ConversationEnd, Heard, Room) {
     let room = Room::new(json!({ "play": { "steps": steps } }));
-    let backend = bound(agent, &room, "play")?;
+    let backend = bound(agent, &room, "play");
     assert_eq!(backend.probe().usable, Ok(()));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
     let ended = converse(&backend, order(&room), &words, &desk(&clerk));
     assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
-    Some((ended, clerk.heard(), room))
+    (ended, clerk.heard(), room)
 }
 
 fn write(path: &str) -> Json {
@@ -174,12 +175,12 @@ fn made(heard: &Heard) -> Vec<String> {
 
 /// It writes a file and runs a command; each is counted once, and its tokens are charged. Its first answer
 /// does not fit and goes back to it.
-fn works(agent: (&str, &str)) -> Option<(ConversationEnd, Heard, Room)> {
+fn works(agent: (&str, &str)) -> (ConversationEnd, Heard, Room) {
     works_after(agent, &json!({ "summary": 7 }))
 }
 
 /// The same with that answer first.
-fn works_after(agent: (&str, &str), wrong: &Json) -> Option<(ConversationEnd, Heard, Room)> {
+fn works_after(agent: (&str, &str), wrong: &Json) -> (ConversationEnd, Heard, Room) {
     let mut first = write("src/a.txt");
     first["text"] = json!("I write it. ");
     let steps = json!([
@@ -190,19 +191,20 @@ fn works_after(agent: (&str, &str), wrong: &Json) -> Option<(ConversationEnd, He
         submit(&done()),
         { "text": "Done." },
     ]);
-    let (ended, heard, room) = talk(agent, steps)?;
+    let (ended, heard, room) = talk(agent, steps);
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
     assert!(heard.text.contains("I write it."), "{heard:?}");
     assert_eq!(heard.total(TURNS), 2);
     // Qwen Code tells nothing of its tokens.
     assert_eq!(heard.total(TOKENS) > 0, agent != QWEN, "{heard:?}");
-    Some((ended, heard, room))
+    (ended, heard, room)
 }
 
+#[needs(goose)]
 #[test]
 fn goose_works() {
-    let Some((ended, heard, _room)) = works(GOOSE) else { return };
+    let (ended, heard, _room) = works(GOOSE);
     assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit", "submit"]);
     assert_eq!(
         ended.unknown,
@@ -211,43 +213,48 @@ fn goose_works() {
     );
 }
 
+#[needs(claude_acp)]
 #[test]
 fn claude_works() {
-    let Some((ended, heard, _room)) = works(CLAUDE) else { return };
+    let (ended, heard, _room) = works(CLAUDE);
     assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit", "submit"]);
     assert!(ended.unknown.is_empty() && heard.total(MONEY) > 0, "{ended:?}");
 }
 
+#[needs(codex_acp)]
 #[test]
 fn codex_works() {
-    let Some((ended, heard, _room)) = works(CODEX) else { return };
+    let (ended, heard, _room) = works(CODEX);
     // It tells of a command that only looks as what it looks at.
     assert_eq!(made(&heard), ["write src/a.txt", "read src/a.txt", "submit", "submit"]);
     assert_eq!(ended.unknown, [Name::from(MONEY)].into());
 }
 
+#[needs(qwen)]
 #[test]
 fn qwen_works() {
     // It makes a text of a number by itself, and calls nothing of which an argument is missing.
-    let Some((ended, heard, _room)) = works_after(QWEN, &json!({ "nothing": 1 })) else { return };
+    let (ended, heard, _room) = works_after(QWEN, &json!({ "nothing": 1 }));
     assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit"]);
     assert_eq!(ended.unknown, [Name::from(MONEY), Name::from(TOKENS)].into());
 }
 
+#[needs(gemini)]
 #[test]
 fn gemini_works() {
-    let Some((ended, heard, _room)) = works(GEMINI) else { return };
+    let (ended, heard, _room) = works(GEMINI);
     // It calls nothing whose arguments do not fit.
     assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit"]);
     assert_eq!(ended.unknown, [Name::from(MONEY), Name::from(TOKENS)].into());
 }
 
 /// In the mode in which it is put, commands write nothing that nobody was asked about.
+#[needs(codex_acp)]
 #[test]
 fn codex_runs_commands_that_write_nothing() {
     let steps =
         json!([shell("echo x > src/x.txt; echo x > other.txt"), submit(&done()), { "text": "Done." }]);
-    let Some((ended, heard, room)) = talk(CODEX, steps) else { return };
+    let (ended, heard, room) = talk(CODEX, steps);
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?}");
     assert_eq!((room.text("src/x.txt"), room.text("other.txt")), (None, None));
 }
@@ -260,7 +267,7 @@ fn is_denied(agent: (&str, &str)) {
 /// The same where the second denial is told so.
 fn is_denied_with(agent: (&str, &str), words: &str) {
     let steps = json!([write("other.txt"), write("src/.git/x"), submit(&done()), { "text": "Done." }]);
-    let Some((ended, heard, room)) = talk(agent, steps) else { return };
+    let (ended, heard, room) = talk(agent, steps);
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!((room.text("other.txt"), room.text("src/.git/x")), (None, None));
     let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
@@ -269,26 +276,31 @@ fn is_denied_with(agent: (&str, &str), words: &str) {
     assert_eq!(made(&heard), ["submit"]);
 }
 
+#[needs(goose)]
 #[test]
 fn goose_is_denied_outside_its_delta() {
     is_denied(GOOSE);
 }
 
+#[needs(claude_acp)]
 #[test]
 fn claude_is_denied_outside_its_delta() {
     is_denied(CLAUDE);
 }
 
+#[needs(codex_acp)]
 #[test]
 fn codex_is_denied_outside_its_delta() {
     is_denied(CODEX);
 }
 
+#[needs(qwen)]
 #[test]
 fn qwen_is_denied_outside_its_delta() {
     is_denied(QWEN);
 }
 
+#[needs(gemini)]
 #[test]
 fn gemini_is_denied_outside_its_delta() {
     // It names only the last part of a path that its own tools would not find.
@@ -300,7 +312,7 @@ fn is_cancelled(agent: (&str, &str)) {
     let room = Room::new(
         json!({ "play": { "steps": [shell("perl -e 'sleep 41'; touch src/survived"), { "text": "slept" }] } }),
     );
-    let Some(backend) = bound(agent, &room, "play") else { return };
+    let backend = bound(agent, &room, "play");
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
     let order = order(&room);
@@ -318,26 +330,31 @@ fn is_cancelled(agent: (&str, &str)) {
     assert_eq!(room.text("src/survived"), None);
 }
 
+#[needs(goose)]
 #[test]
 fn goose_is_cancelled_and_leaves_nothing() {
     is_cancelled(GOOSE);
 }
 
+#[needs(claude_acp)]
 #[test]
 fn claude_is_cancelled_and_leaves_nothing() {
     is_cancelled(CLAUDE);
 }
 
+#[needs(codex_acp)]
 #[test]
 fn codex_is_cancelled_and_leaves_nothing() {
     is_cancelled(CODEX);
 }
 
+#[needs(qwen)]
 #[test]
 fn qwen_is_cancelled_and_leaves_nothing() {
     is_cancelled(QWEN);
 }
 
+#[needs(gemini)]
 #[test]
 fn gemini_is_cancelled_and_leaves_nothing() {
     is_cancelled(GEMINI);
@@ -346,31 +363,36 @@ fn gemini_is_cancelled_and_leaves_nothing() {
 /// Its model fails: whatever it says about that and however it ends, there is no answer.
 fn is_not_believed(agent: (&str, &str)) {
     let steps = json!([{ "fail": { "status": 401, "times": 99, "message": "invalid key" } }]);
-    let Some((ended, heard, _room)) = talk(agent, steps) else { return };
+    let (ended, heard, _room) = talk(agent, steps);
     assert!(ended.outcome.is_err(), "{ended:?}");
     assert!(heard.made.is_empty(), "{heard:?}");
 }
 
+#[needs(goose)]
 #[test]
 fn goose_is_not_believed() {
     is_not_believed(GOOSE);
 }
 
+#[needs(claude_acp)]
 #[test]
 fn claude_is_not_believed() {
     is_not_believed(CLAUDE);
 }
 
+#[needs(codex_acp)]
 #[test]
 fn codex_is_not_believed() {
     is_not_believed(CODEX);
 }
 
+#[needs(qwen)]
 #[test]
 fn qwen_is_not_believed() {
     is_not_believed(QWEN);
 }
 
+#[needs(gemini)]
 #[test]
 fn gemini_is_not_believed() {
     is_not_believed(GEMINI);
@@ -380,30 +402,35 @@ fn gemini_is_not_believed() {
 fn says_its_answer(agent: (&str, &str)) {
     let steps =
         json!([write("src/a.txt"), { "text": "Here it is:\n```json\n{\"summary\": \"done\"}\n```\n" }]);
-    let Some((ended, heard, _room)) = talk(agent, steps) else { return };
+    let (ended, heard, _room) = talk(agent, steps);
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:?}");
 }
 
+#[needs(goose)]
 #[test]
 fn goose_says_its_answer() {
     says_its_answer(GOOSE);
 }
 
+#[needs(claude_acp)]
 #[test]
 fn claude_says_its_answer() {
     says_its_answer(CLAUDE);
 }
 
+#[needs(codex_acp)]
 #[test]
 fn codex_says_its_answer() {
     says_its_answer(CODEX);
 }
 
+#[needs(qwen)]
 #[test]
 fn qwen_says_its_answer() {
     says_its_answer(QWEN);
 }
 
+#[needs(gemini)]
 #[test]
 fn gemini_says_its_answer() {
     says_its_answer(GEMINI);
@@ -416,7 +443,7 @@ fn goes_on(agent: (&str, &str)) {
     let end = json!({ "text": "Done." });
     let steps = json!([write("src/a.txt"), submit(&done()), end, submit(&again), end]);
     let room = Room::new(json!({ "play": { "steps": steps } }));
-    let Some(backend) = bound(agent, &room, "play") else { return };
+    let backend = bound(agent, &room, "play");
     assert!(backend.enforces().resume);
     let talk = |earlier: Option<String>| {
         let clerk = Arc::new(Clerk::new(&allowance(9)));
@@ -438,10 +465,11 @@ fn goes_on(agent: (&str, &str)) {
 }
 
 /// It offers to take a session up, and leaves out the tools that it is given for it: it is always fresh.
+#[needs(goose)]
 #[test]
 fn goose_begins_anew() {
     let room = Room::new(json!({ "play": { "steps": [submit(&done()), { "text": "Done." }] } }));
-    let Some(backend) = bound(GOOSE, &room, "play") else { return };
+    let backend = bound(GOOSE, &room, "play");
     assert!(!backend.enforces().resume);
     for _ in 0..2 {
         let clerk = Arc::new(Clerk::new(&allowance(9)));
@@ -454,11 +482,13 @@ fn goose_begins_anew() {
     }
 }
 
+#[needs(claude_acp)]
 #[test]
 fn claude_goes_on() {
     goes_on(CLAUDE);
 }
 
+#[needs(codex_acp)]
 #[test]
 fn codex_goes_on() {
     goes_on(CODEX);

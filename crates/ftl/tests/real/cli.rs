@@ -13,10 +13,11 @@ use ftl_agents::error::AgentError;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::tool_policy::{Deed, ResolvedPath, ToolAllowance};
+use ftl_needs::needs;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
 use serde_json::{Value as Json, json};
 
-use super::rooms::{KEY, Room, installed};
+use super::rooms::{KEY, Room};
 
 /// An agent and what it is told of the model server.
 struct Agent {
@@ -139,9 +140,6 @@ fn made(heard: &Heard) -> Vec<String> {
 /// It writes a file and runs a command in the repository; all of it is counted, and so are its tokens. Its
 /// first answer does not fit and goes back to it.
 fn works(agent: &Agent) {
-    if installed(agent.name).is_none() {
-        return;
-    }
     let steps = json!([
         { "text": "I write it. ", "call": write("src/a.txt") },
         { "call": shell("test -s src/a.txt") },
@@ -176,9 +174,6 @@ fn works(agent: &Agent) {
 /// It wants to write outside of its delta. One that asks is told so and goes on, and nothing was written; one
 /// that does not is ended as soon as it tells of it.
 fn is_denied(agent: &Agent) {
-    if installed(agent.name).is_none() {
-        return;
-    }
     let steps = json!([{ "call": write("other.txt") }, agent.submit(&done()), { "text": "Done." }]);
     let room = Room::new(json!({ "denied": { "steps": steps } }));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
@@ -201,9 +196,6 @@ fn is_denied(agent: &Agent) {
 
 /// Its key is wrong: that is told as what it is, whatever it exits with.
 fn has_a_wrong_key(agent: &Agent) {
-    if installed(agent.name).is_none() {
-        return;
-    }
     let wrong = json!({ "steps": [{ "fail": { "status": 401, "times": 99, "message": "invalid key" } }] });
     let room = Room::new(json!({ "wrong": wrong }));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
@@ -217,9 +209,6 @@ fn has_a_wrong_key(agent: &Agent) {
 
 /// The stream of its model breaks off, again and again: that is no answer, whatever it exits with.
 fn is_cut_off(agent: &Agent) {
-    if installed(agent.name).is_none() {
-        return;
-    }
     let cut =
         json!({ "steps": [{ "text": "{\"summary\": \"this stream is cut in the middle\"}", "cut": true }] });
     let room = Room::new(json!({ "cut": cut }));
@@ -230,9 +219,6 @@ fn is_cut_off(agent: &Agent) {
 
 /// Nobody wants its answer any more while a command of it runs: nothing of both is alive soon after.
 fn is_killed_with_its_command(agent: &Agent) {
-    if installed(agent.name).is_none() {
-        return;
-    }
     let command = shell("perl -e 'sleep 300'; touch survived");
     let steps = json!([{ "call": command }, agent.submit(&done())]);
     let room = Room::new(json!({ "long": { "steps": steps } }));
@@ -250,11 +236,9 @@ fn is_killed_with_its_command(agent: &Agent) {
 
 /// Its budget ends before its first call: what a request read is known before its calls are made. What it wrote
 /// may be told only while they are made already.
+#[needs(claude)]
 #[test]
 fn claude_is_cut_off_at_its_budget() {
-    if installed(CLAUDE.name).is_none() {
-        return;
-    }
     let steps =
         json!([{ "call": write("src/a.txt"), "usage": { "in": 700, "out": 50 } }, CLAUDE.submit(&done())]);
     let room = Room::new(json!({ "budget": { "steps": steps } }));
@@ -267,11 +251,9 @@ fn claude_is_cut_off_at_its_budget() {
 
 /// It refuses an edit by itself that would not work, of a file outside its delta, and asks nobody: nothing was done, and
 /// the session goes on. One that would work is asked about and denied.
+#[needs(claude)]
 #[test]
 fn claude_refuses_an_edit_by_itself_and_goes_on() {
-    if installed(CLAUDE.name).is_none() {
-        return;
-    }
     let edit = |old: &str| {
         let args = json!({ "file_path": "{{cwd}}/other.txt", "old_string": old, "new_string": "new" });
         json!({ "call": { "name": "Edit", "args": args } })
@@ -291,27 +273,22 @@ fn claude_refuses_an_edit_by_itself_and_goes_on() {
 }
 
 /// What is installed is what is pinned, and says so.
-#[test]
-fn each_tells_the_version_that_is_pinned() {
+fn is_pinned(agent: &Agent) {
     let pins = include_str!("../../../../tools/agents/pins");
     let room = Room::new(json!({}));
-    for agent in [CLAUDE, CODEX, PI, OPENCODE, GOOSE] {
-        if installed(agent.name).is_none() {
-            continue;
-        }
-        let mut lines = pins.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let pin = lines.find(|words| words.first() == Some(&agent.name)).unwrap()[2];
-        let version = pin.rsplit_once('@').unwrap().1.trim_end_matches("-linux-x64");
-        let cli = agent.bound(&room, "none");
-        assert_eq!(cli.probe().usable, Ok(()));
-        let told = cli.version(&*room.launcher(), &room.work()).unwrap();
-        assert!(told.contains(version), "{}: {told}", agent.name);
-    }
+    let mut lines = pins.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let pin = lines.find(|words| words.first() == Some(&agent.name)).unwrap()[2];
+    let version = pin.rsplit_once('@').unwrap().1.trim_end_matches("-linux-x64");
+    let cli = agent.bound(&room, "none");
+    assert_eq!(cli.probe().usable, Ok(()));
+    let told = cli.version(&*room.launcher(), &room.work()).unwrap();
+    assert!(told.contains(version), "{}: {told}", agent.name);
 }
 
 macro_rules! for_agents {
-    ($($test:ident: $($agent:ident $name:ident)+;)+) => {
+    ($($test:ident: $($agent:ident $need:ident $name:ident)+;)+) => {
         $($(
+            #[needs($need)]
             #[test]
             fn $name() {
                 $test(&$agent);
@@ -321,12 +298,15 @@ macro_rules! for_agents {
 }
 
 for_agents! {
-    works: CLAUDE claude_works CODEX codex_works PI pi_works OPENCODE opencode_works GOOSE goose_works;
-    is_denied: CLAUDE claude_is_denied CODEX codex_is_denied PI pi_is_denied OPENCODE opencode_is_denied
-        GOOSE goose_is_denied;
-    has_a_wrong_key: CLAUDE claude_has_a_wrong_key CODEX codex_has_a_wrong_key PI pi_has_a_wrong_key
-        GOOSE goose_has_a_wrong_key;
-    is_cut_off: CODEX codex_is_cut_off GOOSE goose_is_cut_off;
-    is_killed_with_its_command: CLAUDE claude_is_killed CODEX codex_is_killed PI pi_is_killed
-        OPENCODE opencode_is_killed GOOSE goose_is_killed;
+    works: CLAUDE claude claude_works CODEX codex codex_works PI pi pi_works OPENCODE opencode opencode_works
+        GOOSE goose goose_works;
+    is_denied: CLAUDE claude claude_is_denied CODEX codex codex_is_denied PI pi pi_is_denied
+        OPENCODE opencode opencode_is_denied GOOSE goose goose_is_denied;
+    has_a_wrong_key: CLAUDE claude claude_has_a_wrong_key CODEX codex codex_has_a_wrong_key
+        PI pi pi_has_a_wrong_key GOOSE goose goose_has_a_wrong_key;
+    is_cut_off: CODEX codex codex_is_cut_off GOOSE goose goose_is_cut_off;
+    is_killed_with_its_command: CLAUDE claude claude_is_killed CODEX codex codex_is_killed PI pi pi_is_killed
+        OPENCODE opencode opencode_is_killed GOOSE goose goose_is_killed;
+    is_pinned: CLAUDE claude claude_is_pinned CODEX codex codex_is_pinned PI pi pi_is_pinned
+        OPENCODE opencode opencode_is_pinned GOOSE goose goose_is_pinned;
 }

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use ftl_needs::needs;
 use serde_json::{Value as Json, json};
 
-use super::rooms::{KEY, Room, installed};
+use super::rooms::{KEY, Room};
 
 /// What the model says to a builder, in PLAN and in IMPLEMENT alike: it changes the file and hands in. In PLAN
 /// there are no tools, so the change is denied and the plan handed in.
@@ -62,9 +63,6 @@ fn settings(room: &Room, name: &str, model: &str) -> String {
 }
 
 fn lands(name: &str, model: &str) {
-    if installed(name).is_none() {
-        return;
-    }
     let room = Room::new(scenario());
     let work = room.work();
     std::fs::create_dir_all(work.join(".ftl")).unwrap();
@@ -85,21 +83,25 @@ fn lands(name: &str, model: &str) {
     assert_eq!(String::from_utf8_lossy(&log.stdout), "Say done\nBegin\n");
 }
 
+#[needs(claude)]
 #[test]
 fn claude_takes_a_task_to_a_commit() {
     lands("claude", "scripted");
 }
 
+#[needs(codex)]
 #[test]
 fn codex_takes_a_task_to_a_commit() {
     lands("codex", "gpt-5.5");
 }
 
+#[needs(qwen)]
 #[test]
 fn qwen_takes_a_task_to_a_commit() {
     lands("qwen", "scripted");
 }
 
+#[needs(gemini)]
 #[test]
 fn gemini_takes_a_task_to_a_commit() {
     lands("gemini", "scripted");

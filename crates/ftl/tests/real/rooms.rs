@@ -130,15 +130,11 @@ pub fn bin() -> PathBuf {
     folder.canonicalize().unwrap_or(folder).join("bin")
 }
 
-/// An agent that is installed; nothing, said loudly, when it is not.
-pub fn installed(name: &str) -> Option<PathBuf> {
+/// An agent that is installed, as the attribute of the test promises.
+pub fn installed(name: &str) -> PathBuf {
     let program = bin().join(name);
-    if program.exists() {
-        return Some(program);
-    }
-    let test = std::thread::current().name().unwrap_or_default().to_owned();
-    eprintln!("SKIPPED: {test}: {name} is not installed; run tools/agents/install");
-    None
+    assert!(program.exists(), "{} is gone: touch crates/needs/build.rs", program.display());
+    program
 }
 
 #[test]
@@ -155,6 +151,6 @@ fn a_room_sees_what_is_alive_in_it_and_nothing_stays() {
     launched.tree.end();
     assert_eq!(room.alive(), Vec::<String>::new());
     let lobby = room.lobby();
-    assert!(lobby.folder.is_dir() && lobby.program.is_file() && installed("no-such-agent").is_none());
+    assert!(lobby.folder.is_dir() && lobby.program.is_file());
     assert!(room.env().iter().all(|(_, value)| value != KEY), "no key but where one is named");
 }

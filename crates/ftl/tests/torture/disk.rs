@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use ftl_needs::needs;
 use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault, counted};
 
 use crate::oracle::{Haul, facts, is_whole, only_run};
@@ -165,28 +166,15 @@ fn a_store_that_may_not_be_written_is_read() {
 }
 
 /// A shell in namespaces of its own, in which anything may be mounted.
-fn in_namespace(stage: &Stage, script: &str) -> Option<Ended> {
-    let unshare = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);
-        command.current_dir(stage.root()).env("HOME", stage.beside("")).env("FTL_BY", "tester");
-        command.env("NO_COLOR", "1");
-        command
-    };
-    let tried = unshare("mkdir -p mnt && mount -t tmpfs none mnt").output();
-    match tried {
-        Ok(output) if output.status.success() => Some(Running::start(unshare(script)).end()),
-        Ok(output) => {
-            println!("no namespaces here: {}", String::from_utf8_lossy(&output.stderr));
-            None
-        }
-        Err(error) => {
-            println!("no namespaces here: unshare: {error}");
-            None
-        }
-    }
+fn in_namespace(stage: &Stage, script: &str) -> Ended {
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);
+    command.current_dir(stage.root()).env("HOME", stage.beside("")).env("FTL_BY", "tester");
+    command.env("NO_COLOR", "1");
+    Running::start(command).end()
 }
 
+#[needs(mounts)]
 #[test]
 fn a_small_disk_that_fills_up_loses_nothing() {
     let haul = Haul::unharmed();
@@ -201,8 +189,7 @@ fn a_small_disk_that_fills_up_loses_nothing() {
             cp -r .ftl/store kept
             umount .ftl/store && cp -r kept/. .ftl/store/"
         );
-        let Some(ended) = in_namespace(&stage, &script) else { return };
-        let ended = ended.code(0);
+        let ended = in_namespace(&stage, &script).code(0);
         let told = |name: &str| stage.lines(name).join("\n");
         assert_eq!(stage.lines("code"), ["1", "0"], "{ended:#?} {} {}", told("out"), told("err"));
         assert!(is_told(&told("err")), "{size} KiB: {}", told("err"));
@@ -212,6 +199,7 @@ fn a_small_disk_that_fills_up_loses_nothing() {
     }
 }
 
+#[needs(mounts)]
 #[test]
 fn a_read_only_mount_is_refused_and_read() {
     let stage = Stage::new();
@@ -223,8 +211,7 @@ fn a_read_only_mount_is_refused_and_read() {
         $1 status >>out 2>>err; echo $? >>code
         $1 log \"$(ls .ftl/store/scripts | sed -n 's/.toml//p')\" >>out 2>>err; echo $? >>code
         $1 audit verify >>out 2>>err; echo $? >>code";
-    let Some(ended) = in_namespace(&stage, script) else { return };
-    ended.code(0);
+    in_namespace(&stage, script).code(0);
     let err = stage.lines("err").join("\n");
     assert_eq!(stage.lines("code"), ["1", "0", "0", "0"], "{err}");
     let said = err.contains("may not be written") || err.contains("Read-only");

@@ -472,8 +472,14 @@ impl Walk<'_> {
                         format!("the list holds {of}, this is {one}"),
                     ));
                 }
-                other => {
-                    self.say(Problem::error("type", right.span, format!("IN wants a list, this is {other}")));
+                Type::Bool
+                | Type::Number
+                | Type::Duration
+                | Type::Text
+                | Type::Digest
+                | Type::Choice(_)
+                | Type::Record(_) => {
+                    self.say(Problem::error("type", right.span, format!("IN wants a list, this is {two}")));
                 }
             },
             Compare::Same | Compare::Different => self.same(left, right, (&one, &two)),

@@ -146,12 +146,9 @@ impl Env {
 
     /// The gate whose `passed` the condition is.
     fn gate_of(&self, condition: &Expr) -> Option<Name> {
-        match &*condition.kind {
-            ExprKind::Path(path) if path.len() == 2 && &*path[1].name == "passed" => {
-                self.locals.get(&path[0].name).and_then(|local| local.gate.clone())
-            }
-            _ => None,
-        }
+        let path = condition.kind.as_path()?;
+        let is_passed = path.len() == 2 && &*path[1].name == "passed";
+        self.locals.get(&path[0].name).filter(|_| is_passed).and_then(|local| local.gate.clone())
     }
 
     fn test(&self, condition: &Expr, closed: &dyn Fn(&Expr) -> Option<Vec<Name>>) -> Test {
@@ -199,7 +196,12 @@ fn tests(condition: &Expr) -> usize {
     match &*condition.kind {
         ExprKind::Or(parts) | ExprKind::And(parts) => parts.iter().map(tests).sum(),
         ExprKind::Not(inner) => tests(inner),
-        _ => 1,
+        ExprKind::Compare(..) | ExprKind::Empty(..) | ExprKind::Path(_) | ExprKind::Function(..) => 1,
+        ExprKind::Number(_)
+        | ExprKind::Duration(_)
+        | ExprKind::Text(_)
+        | ExprKind::Bool(_)
+        | ExprKind::None => 1,
     }
 }
 
@@ -222,13 +224,9 @@ impl Test {
 
 /// The plain text of a literal.
 pub fn literal(expr: &Expr) -> Option<Name> {
-    match &*expr.kind {
-        ExprKind::Text(template) => match template.parts.as_slice() {
-            [TemplatePart::Text(text)] => Some(Name::from(text.as_str())),
-            _ => None,
-        },
-        _ => None,
-    }
+    let ExprKind::Text(template) = &*expr.kind else { return None };
+    let [TemplatePart::Text(text)] = template.parts.as_slice() else { return None };
+    Some(Name::from(text.as_str()))
 }
 
 /// Whether a written expression speaks of a name.

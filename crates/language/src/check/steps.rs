@@ -81,7 +81,13 @@ impl Walk<'_> {
             Type::List(of) => (*of).clone(),
             Type::Unknown => Type::Unknown,
             Type::Any => Type::Any,
-            other => {
+            other @ (Type::Bool
+            | Type::Number
+            | Type::Duration
+            | Type::Text
+            | Type::Digest
+            | Type::Choice(_)
+            | Type::Record(_)) => {
                 self.say(Problem::error(
                     "type",
                     list.span,

@@ -513,8 +513,9 @@ impl<'a> Walk<'a> {
         self.pasted_at = statement.pasted;
         let meter = match step {
             Step::Pay { meter, .. } => Some(meter),
-            Step::Do { paying: Some(Paying { meter, .. }), .. } => Some(meter),
-            _ => None,
+            Step::Do { paying, .. } => paying.as_ref().map(|Paying { meter, .. }| meter),
+            Step::Parallel { .. } | Step::ForEach { .. } | Step::Check { .. } | Step::Ask { .. } => None,
+            Step::WaitFor { .. } | Step::WaitWords { .. } => None,
         };
         if let Some(limit) = meter.and_then(|meter| self.limit(meter)) {
             self.by_limit(statement, limit, failed);

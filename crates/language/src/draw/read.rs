@@ -97,19 +97,14 @@ pub(super) fn blocks(markdown: &str) -> Vec<Block> {
     let mut open: Option<Open> = None;
     let parser = Parser::new_ext(markdown, Options::ENABLE_TABLES);
     for (event, span) in parser.into_offset_iter() {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(word))) if is_mermaid(&word) => {
-                open = Some(Open::Fence(span, Vec::new()));
-            }
-            Event::Start(Tag::Table(_)) => open = Some(Open::Table(Grid::new(span))),
-            Event::End(TagEnd::CodeBlock | TagEnd::Table) => {
-                blocks.extend(open.take().and_then(|open| open.close(markdown)));
-            }
-            inner => {
-                if let Some(open) = &mut open {
-                    open.take(inner, span);
-                }
-            }
+        if is_fence_of_drawing(&event) {
+            open = Some(Open::Fence(span, Vec::new()));
+        } else if matches!(event, Event::Start(Tag::Table(_))) {
+            open = Some(Open::Table(Grid::new(span)));
+        } else if matches!(event, Event::End(TagEnd::CodeBlock | TagEnd::Table)) {
+            blocks.extend(open.take().and_then(|open| open.close(markdown)));
+        } else if let Some(open) = &mut open {
+            open.take(event, span);
         }
     }
     blocks
@@ -121,18 +116,23 @@ enum Open {
     Table(Grid),
 }
 
+fn is_fence_of_drawing(event: &Event<'_>) -> bool {
+    matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(word))) if is_mermaid(word))
+}
+
 impl Open {
     fn take(&mut self, event: Event<'_>, span: Range<usize>) {
         match self {
             Self::Fence(_, parts) => parts.push(span),
-            Self::Table(grid) => match event {
-                Event::Start(Tag::TableHead | Tag::TableRow) => grid.rows.push(Row::new(span)),
-                Event::Start(Tag::TableCell) => grid.push_cell(Cell::new(span)),
-                Event::Text(text) | Event::Code(text) | Event::InlineHtml(text) => {
+            Self::Table(grid) => {
+                if let Event::Text(text) | Event::Code(text) | Event::InlineHtml(text) = event {
                     grid.push_text(&text);
+                } else if matches!(event, Event::Start(Tag::TableHead | Tag::TableRow)) {
+                    grid.rows.push(Row::new(span));
+                } else if matches!(event, Event::Start(Tag::TableCell)) {
+                    grid.push_cell(Cell::new(span));
                 }
-                _ => {}
-            },
+            }
         }
     }
 

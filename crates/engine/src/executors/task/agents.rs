@@ -191,7 +191,7 @@ fn render_patch(patch: &[u8]) -> String {
 }
 
 fn signals(signals: Option<&Vec<Signal>>) -> Result<Json, Failure> {
-    serde_json::to_value(&signals.cloned().unwrap_or_default())
+    serde_json::to_value(signals.map(Vec::as_slice).unwrap_or_default())
         .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
 }
 

@@ -26,7 +26,7 @@ pub(super) fn show(
         json.put("run", run.map_or(Json::Null, |run| Json::from(run.to_string())));
         json.put("plan", plan.to_json());
         json.put("commands", commands.to_json().unwrap_or(Json::Null));
-        out.bytes(&format!("{}\n", json.pretty()))?;
+        out.json(&json)?;
         return Ok(ExitStatus::Done);
     }
     let mut text = format!("{}{}", commands_text(commands), preview_text(plan, &preview));

@@ -52,7 +52,7 @@ pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<ExitSt
         ("malformed", malformed),
     ]);
     json.put("command", text(phases.command(phase).as_deref()));
-    out.bytes(&format!("{}\n", json.pretty()))?;
+    out.json(&json)?;
     Ok(ExitStatus::Done)
 }
 

@@ -128,6 +128,7 @@ fn questions_of_an_older_meeting() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one line a case")]
 fn the_review_of_the_plan() {
     let name = "review/plan-review.json";
     let saw = |digest: &str| format!(r#"{{"ok":true,{REVIEWED},"meta":{{"plan_hash":"{digest}"}}}}"#);

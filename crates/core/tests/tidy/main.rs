@@ -5,6 +5,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot read the tree fails by panicking")]
 
+mod justfile;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -41,7 +43,7 @@ const NOT_IN_THE_CORE: [(&str, &str); 19] = [
 ];
 
 /// Which crates of ours each crate may see. A new crate gets a row here.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("core", &[]),
     ("language", &["core"]),
     ("view", &["core"]),
@@ -64,6 +66,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("compat", FACES),
     ("ftl", FACES),
     ("testkit", BELOW_THE_FACES),
+    ("needs", &[]),
 ];
 
 /// What the engine joins.
@@ -290,6 +293,20 @@ fn links_in_documents_lead_somewhere() {
 }
 
 #[test]
+fn the_oldest_rust_is_named_where_people_and_ci_look() {
+    let texts = texts();
+    let of = |name: &str| texts.iter().find(|file| file.name == name).map_or("", |file| &*file.text);
+    let oldest = of("Cargo.toml").lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let oldest = oldest.expect("Cargo.toml has a rust-version").trim_matches('"');
+    let places = ["README.md", ".github/workflows/ci.yml"];
+    let silent = places.into_iter().filter(|name| !has_word(of(name), oldest));
+    report(
+        silent.map(|name| format!("{name}: does not name Rust {oldest}")),
+        "name the rust-version of Cargo.toml",
+    );
+}
+
+#[test]
 fn no_file_names_a_machine() {
     let findings = texts().into_iter().flat_map(|file| machine_paths(&file));
     report(findings, "use a path relative to the project; what stands there exists on one machine only");
@@ -337,6 +354,8 @@ fn these_tests_see_wrong_arrows() {
     assert_eq!(count("ftl", "[dependencies]\nftl-engine.workspace = true\n"), 0);
     assert_eq!(count("engine", "[dependencies]\nftl-testkit.workspace = true\n"), 1);
     assert_eq!(count("engine", "[dev-dependencies]\nftl-testkit.workspace = true\n"), 0);
+    assert_eq!(count("core", "[dev-dependencies]\nftl-needs.workspace = true\n"), 0);
+    assert_eq!(count("core", "[dependencies]\nftl-needs.workspace = true\n"), 1);
     assert_eq!(count("common", ""), 1);
 }
 
@@ -526,10 +545,11 @@ fn wrong_arrows(folder: &str, manifest: &str) -> Vec<String> {
         if let Some(header) = line.trim().strip_prefix('[') {
             section = header.trim_end_matches(']');
         }
-        let for_tests = section.starts_with("dev-dependencies") && folder != "core";
+        let for_tests = section.starts_with("dev-dependencies");
         let others = ARROWS.iter().map(|(name, _)| *name).filter(|name| *name != folder);
         for other in others.filter(|other| depends_on(line, section, other)) {
-            let fine = allowed.contains(&other) || (for_tests && other == "testkit");
+            let fine = allowed.contains(&other)
+                || (for_tests && (other == "needs" || (other == "testkit" && folder != "core")));
             if !fine {
                 findings.push(format!("crates/{folder}/Cargo.toml:{}: sees {other}", at + 1));
             }
