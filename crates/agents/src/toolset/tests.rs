@@ -224,3 +224,17 @@ fn recall_asks_the_desk() {
     let done = bench.call(RECALL, &json!({ "about": "ECONNREFUSED" }));
     assert!(matches!(done, Done::Wrong(why) if why.contains("ECONNREFUSED")), "it is free, and asks");
 }
+
+/// The catalogue declares the tools of roles by name; one that nobody has would be a tool that no agent ever sees.
+#[test]
+fn every_tool_that_a_role_declares_is_there() {
+    for role in ftl_core::catalogue::Catalogue::standard().roles() {
+        for form in &role.forms {
+            for tools in [form.tools.nothing, form.tools.files, form.tools.worktree] {
+                let unknown: Vec<&&str> = tools.iter().filter(|tool| !NAMES.contains(tool)).collect();
+                assert!(unknown.is_empty(), "{} {:?}: {unknown:?}", role.name, form.word);
+                assert!(tools.contains(&SUBMIT), "{} {:?} ends by submitting", role.name, form.word);
+            }
+        }
+    }
+}
