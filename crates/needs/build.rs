@@ -34,7 +34,7 @@ fn main() {
     needs.push(no_system());
     let rows: Vec<String> =
         needs.iter().map(|(name, why)| format!("{name}={}", why.as_deref().unwrap_or_default())).collect();
-    println!("cargo::rustc-env=FTL_NEEDS={}", rows.join(";"));
+    println!("cargo::rustc-env=FTL_NEEDS={}", rows.join("|"));
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=PATH");
     println!("cargo::rerun-if-env-changed=USER");

@@ -7,7 +7,7 @@
 
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
-/// What tests may need, as `name=why it is missing` with `;` between; nothing behind `=` where it is there.
+/// What tests may need, as `name=why it is missing` with `|` between; nothing behind `=` where it is there.
 const NEEDS: &str = env!("FTL_NEEDS");
 
 /// Ignores a test, with the reason, where the machine does not have all that is named.
@@ -32,7 +32,7 @@ fn ignored(needs: &str, names: &str, is_test: bool) -> Result<Option<String>, St
         return Err(String::from("#[needs(…)] stands above #[test]"));
     }
     for name in names.split(',').map(str::trim) {
-        let mut rows = needs.split(';').filter_map(|row| row.split_once('='));
+        let mut rows = needs.split('|').filter_map(|row| row.split_once('='));
         match rows.find(|(known, _)| *known == name) {
             Some((_, "")) => {}
             Some((_, why)) => return Ok(Some(format!("needs {name}: {why}"))),
@@ -58,17 +58,17 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_with_its_name() {
-        let needs = "a=;b=b is not installed;c=";
+        let needs = "a=|b=b is not installed; install it|c=";
         assert_eq!(ignored(needs, "a", true), Ok(None));
         assert_eq!(ignored(needs, "a, c", true), Ok(None));
-        assert_eq!(ignored(needs, "a, b", true), Ok(Some("needs b: b is not installed".into())));
+        assert_eq!(ignored(needs, "a, b", true), Ok(Some("needs b: b is not installed; install it".into())));
         assert!(ignored(needs, "d", true).unwrap_err().contains("`d`"));
         assert!(ignored(needs, "a", false).unwrap_err().contains("above #[test]"));
     }
 
     #[test]
     fn the_build_script_tells_of_every_kind() {
-        let names: Vec<&str> = NEEDS.split(';').filter_map(|row| Some(row.split_once('=')?.0)).collect();
+        let names: Vec<&str> = NEEDS.split('|').filter_map(|row| Some(row.split_once('=')?.0)).collect();
         for name in ["python3", "gofmt", "reftable", "root", "namespaces", "disks", "claude_acp", "wasm32"] {
             assert!(names.contains(&name), "{name}: {NEEDS}");
         }

@@ -121,7 +121,7 @@ fn process(dir: &Dir, way: &str, file: &str, text: &str, delay: u64) -> Child {
 
 /// A process that saves, or that formats what was saved; it does nothing unless it is told what.
 #[test]
-#[ignore = "the tests here start it as a process of its own"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn saver() {
     let told = |name: &str| std::env::var(name).ok();
     let (Some(way), Some(top), Some(name)) = (told("SAVER_WAY"), told("SAVER_TOP"), told("SAVER_FILE"))

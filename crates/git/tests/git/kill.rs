@@ -90,7 +90,7 @@ fn file_system(on: &str) -> Arc<dyn FileSystem> {
 
 /// The other process; it does nothing unless it is told what.
 #[test]
-#[ignore = "the other tests here run it, in a process that is killed"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn other_process() {
     let told = |name: &str| std::env::var(name).ok();
     let (Some(folder), Some(deed), Some(at)) = (told("KILL_FOLDER"), told("KILL_DEED"), told("KILL_AT"))

@@ -340,7 +340,7 @@ fn a_log_without_its_memory_is_not_read_where_nothing_may_be_written() {
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_cannot_read_the_log() {
     let Some((folder, _)) = told() else { return };
     match SqliteStore::open(&folder) {
@@ -351,7 +351,7 @@ fn child_cannot_read_the_log() {
 }
 
 #[test]
-#[ignore = "a child of the tests above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_reads_what_it_may_not_write() {
     let Some((folder, word)) = told() else { return };
     let store = SqliteStore::open(&folder).unwrap();
@@ -388,7 +388,7 @@ fn a_disk_without_room_is_told_as_full_and_forgets_nothing() {
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_fills_the_disk() {
     let Some((folder, _)) = told() else { return };
     let store = SqliteStore::open(&folder).unwrap();

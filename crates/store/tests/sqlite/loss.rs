@@ -606,7 +606,7 @@ fn a_step_syncs_the_log_once_and_nothing_else() {
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_appends() {
     let Some((folder, word)) = told() else { return };
     let store = SqliteStore::open(&folder).unwrap();

@@ -48,7 +48,7 @@ fn many_processes_write_at_once_and_nothing_is_lost() {
 
 /// Writes a run of its own, sends commands to the shared one, takes it, writes it, answers what waits.
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_takes_part() {
     let Some((folder, word)) = told() else { return };
     let n: u64 = word.parse().unwrap();
@@ -122,7 +122,7 @@ fn many_processes_make_one_store() {
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_makes() {
     let Some((folder, word)) = told() else { return };
     let store = SqliteStore::open(&folder).unwrap();
@@ -180,7 +180,7 @@ fn kill_in_the_middle(place: &Place, round: u64) -> Vec<(u64, u64)> {
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "part of other tests, which start it in a process of its own"]
 fn child_writes_without_end() {
     let Some((folder, _)) = told() else { return };
     let store = SqliteStore::open(&folder).unwrap();
