@@ -52,7 +52,7 @@ fn every_crate_has_a_row_in_the_map() {
         .filter(|name| !page.contains(&format!("\n| `{name}` |")))
         .map(|name| format!("{ARCHITECTURE}: no row for `crates/{name}`"))
         .collect();
-    report(missing, "add a row: what the crate is for, and what it may never see");
+    report(&missing, "add a row: what the crate is for, and what it may never see");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn every_item_that_a_page_names_exists() {
         }
     }
     assert!(named > 50, "only {named} items are named; are the walks gone?");
-    report(stale, "name the item as `crate::module::function` or `crate::module::Type::method`");
+    report(&stale, "name the item as `crate::module::function` or `crate::module::Type::method`");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn every_file_that_a_page_names_exists() {
             missing.push(format!("{page}:{line}: there is no {path}"));
         }
     }
-    report(missing, "correct the path; NAME stands for a name that the reader chooses");
+    report(&missing, "correct the path; NAME stands for a name that the reader chooses");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn recipes_name_few_files() {
             findings.push(format!("{page}: {files} files to write by hand"));
         }
     }
-    report(findings, "a numbered line that begins with a path is a file to write by hand");
+    report(&findings, "a numbered line that begins with a path is a file to write by hand");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn these_tests_see_what_is_stale() {
     assert_eq!(picture(&BTreeMap::from(edges)), "graph TD\n    a --> b\n    b --> c\n");
 }
 
-fn report(findings: Vec<String>, hint: &str) {
+fn report(findings: &[String], hint: &str) {
     assert!(findings.is_empty(), "\n{}\nhint: {hint}\n", findings.join("\n"));
 }
 

@@ -59,14 +59,14 @@ pub fn ask(folder: &Path, words: &[&str]) -> Result<Answer, GitError> {
 
 /// The same within other limits. What git prints beyond them is left out.
 pub fn ask_within(folder: &Path, words: &[&str], limits: AskLimits) -> Result<Answer, GitError> {
-    let call = Call::new(folder).words(words).as_person().cut_at(limits.bytes);
+    let call = Call::new(folder).words(words).by_person().cut_at(limits.bytes);
     Runner::find(folder)?.limit(limits.time).run(call).map(Answer::of)
 }
 
 /// Makes a clone of a repository of this machine that shares its objects.
 pub fn clone_shared(from: &Path, to: &Path) -> Result<Answer, GitError> {
     let call = Call::new(from).words(["-c", "protocol.file.allow=always", "clone", "-q", "--shared", "--"]);
-    let call = call.words([from, to]).as_person().var("GIT_ALLOW_PROTOCOL", "file");
+    let call = call.words([from, to]).by_person().var("GIT_ALLOW_PROTOCOL", "file");
     Runner::find(from)?.run(call).map(Answer::of)
 }
 

@@ -182,7 +182,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same with the settings of the person and of the machine, where our environment says that they are.
-    pub(super) fn as_person(self) -> Call<'a> {
+    pub(super) fn by_person(self) -> Call<'a> {
         Call { is_personal: true, ..self }
     }
 

@@ -16,10 +16,10 @@ use ftl_core::run::{MAX_EQUAL_FAILURES, Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 use ftl_language::library::Library;
 
-use crate::declare::Row;
 use crate::environment::{ENVIRONMENT, Environment};
 use crate::origin::{ConfigError, Origin};
 use crate::roster::{AGENTS, ROLES, Roster, Said};
+use crate::settings::declare::Row;
 use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
 use ftl_code::commands::Commands;

@@ -4,7 +4,6 @@
 //! a process or speaks to an agent; the crate never sees a driver or an executor.
 
 pub mod config;
-mod declare;
 pub mod environment;
 pub mod message;
 pub mod origin;

@@ -2,6 +2,8 @@
 //!
 //! A key that nobody declares here does not compile in code, and is an error in a file. Nothing here reads a file.
 
+pub(crate) mod declare;
+
 use std::time::Duration;
 
 use ftl_core::amount::Unit;
@@ -10,8 +12,8 @@ use ftl_records::build_budget::FACTOR_ONE;
 use ftl_records::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_store::MAX_CONTENT_BYTES;
 
-use crate::declare::{Row, Rule, SettingType, settings};
 use crate::message::Template;
+use crate::settings::declare::{Row, Rule, SettingType, settings};
 
 const COUNT: Rule = Rule::of(Unit::Count);
 const MONEY: Rule = Rule::of(Unit::Money);

@@ -263,7 +263,7 @@ fn standing(run: &Run, id: InstanceId) -> Standing {
                 WaitSubject::Work => return Standing::Running,
                 WaitSubject::Service => best = WaitSubject::Service,
                 WaitSubject::Question | WaitSubject::Word if best == WaitSubject::Held && !stuck => {
-                    best = what
+                    best = what;
                 }
                 WaitSubject::Question | WaitSubject::Word | WaitSubject::Held => {}
             }

@@ -267,7 +267,7 @@ macro_rules! settings {
                 name: stringify!($field),
                 key: concat!(stringify!($section), ".", stringify!($field)),
                 about: concat!($($about),+).trim_ascii(),
-                rule: crate::declare::settings!(@rule $($rule)?),
+                rule: crate::settings::declare::settings!(@rule $($rule)?),
                 is_amount: <$ty as SettingType>::IS_AMOUNT,
                 set: |settings, rule, value| {
                     settings.$section.$field = SettingType::read(rule, value)?;
