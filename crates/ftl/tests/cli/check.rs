@@ -66,6 +66,7 @@ fn json_carries_every_fact() {
     let mut found = found;
     found["protocols"][0].as_object_mut().unwrap().remove("digest");
     let wanted = json!({
+        "version": 1,
         "ok": true,
         "protocols": [{
             "name": "mine", "origin": "file", "path": "mine.md", "ok": true, "readable": true,

@@ -33,7 +33,7 @@ fn every_format_draws() {
         let text = dir.ftl(&["draw", "mine.md", "--format", format]).code(0).out;
         assert!(text.starts_with(start), "{format}: {text}");
         let found = dir.ftl(&["draw", "mine.md", "-f", format, "--json"]).code(0).json();
-        assert_eq!(found, json!({ "name": "mine", "format": format, "text": text }));
+        assert_eq!(found, json!({ "version": 1, "name": "mine", "format": format, "text": text }));
     }
     let usual = dir.ftl(&["draw", "mine.md"]).out;
     assert_eq!(usual, dir.ftl(&["draw", "mine.md", "--format", "mermaid"]).out);
@@ -61,7 +61,7 @@ fn write_mends_the_document_once() {
     assert_eq!(dir.ftl(&["draw", "mine.md", "--write"]).code(0).out, "mine.md: already up to date\n");
     assert_eq!(dir.read("mine.md"), mended);
     let found = dir.ftl(&["draw", "mine.md", "--write", "--json"]).code(0).json();
-    assert_eq!(found, json!({ "path": "mine.md", "changed": false, "left": [] }));
+    assert_eq!(found, json!({ "version": 1, "path": "mine.md", "changed": false, "left": [] }));
     dir.write("mine.md", &worn);
     let found = dir.ftl(&["draw", "mine.md", "--write", "--format", "table", "--json"]).code(0).json();
     assert_eq!(found["changed"], true);
@@ -122,7 +122,10 @@ fn output_writes_a_file() {
     assert_eq!(dir.ftl(&["draw", "coder", "-f", "svg", "-o", "-"]).code(0).out, text);
     dir.ftl(&["draw", "coder", "-o", "no/folder/x"]).code(1).says(&["error:", "no/folder/x", "hint:"]);
     let found = dir.ftl(&["draw", "coder", "-f", "dot", "-o", "c.dot", "--json"]).code(0).json();
-    assert_eq!(found, json!({ "name": "coder", "format": "dot", "path": "c.dot", "changed": true }));
+    assert_eq!(
+        found,
+        json!({ "version": 1, "name": "coder", "format": "dot", "path": "c.dot", "changed": true })
+    );
 }
 
 #[test]
