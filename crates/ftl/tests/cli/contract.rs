@@ -282,6 +282,8 @@ fn documents(printed: &mut Printed) {
     printed.get("schema", &dir, &["schema"], 0);
     printed.get("schema of an action", &dir, &["schema", "verify.run"], 0);
     printed.get("schema of a role", &dir, &["schema", "architect"], 0);
+    printed.get("schema of a role", &dir, &["schema", "planner"], 0);
+    printed.get("schema of a role", &dir, &["schema", "reviewers"], 0);
     printed.get("draw", &dir, &["draw", "coder"], 0);
     printed.get("draw --output", &dir, &["draw", "coder", "--output", "coder.mmd"], 0);
     dir.protocol("mine", "STATE: START\n  RETURN: complete\n")

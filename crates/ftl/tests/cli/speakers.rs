@@ -43,7 +43,7 @@ fn with_nothing_configured_everything_says_what_to_do() {
     dir.ftl(&["run", "task", "objective=x"]).code(1).says(&["no agent is bound to builder, planner"]);
     dir.ftl(&["agents", "probe", "x"]).code(1).says(&["there is no agent `x`", "ftl init"]);
     let json = dir.ftl(&["agents", "--json"]).code(0).json();
-    assert_eq!(json, json!({ "agents": [], "roles": {} }));
+    assert_eq!(json, json!({ "version": 1, "agents": [], "roles": {} }));
 }
 
 #[test]

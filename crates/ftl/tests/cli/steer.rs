@@ -197,7 +197,7 @@ fn a_run_that_is_held_is_asked_again_by_resume() {
     let held =
         serde_json::json!([{ "run": run, "state": "START", "why": "exit code 1", "command": command }]);
     let told = dir.ftl(&["resume", "--json"]).code(0).json();
-    assert_eq!(told, serde_json::json!({ "runs": [], "held": held }));
+    assert_eq!(told, serde_json::json!({ "version": 1, "runs": [], "held": held }));
     dir.ftl(&["resume", &run]).code(3).says(&["held in START"]);
     dir.write("mended", "");
     let json = dir.ftl(&["resume", &run, "--json"]).code(0).json();
