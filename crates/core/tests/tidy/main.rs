@@ -157,7 +157,7 @@ const FOLLOWING: [&str; 17] = [
 const OF_THE_SYSTEM: [&str; 3] = ["\"/proc", "\"/dev", "\"/etc"];
 
 /// Who may use such calls, and for what.
-const MAY_FOLLOW: [(&str, &str); 22] = [
+const MAY_FOLLOW: [(&str, &str); 21] = [
     ("crates/folder/src/replace.rs", "the folder of a file that a person names, synced"),
     ("crates/git/src/ask.rs", "the exclude file of a repository that it makes"),
     ("crates/folder/src/lib.rs", "what is outside of .ftl"),
@@ -179,7 +179,6 @@ const MAY_FOLLOW: [(&str, &str); 22] = [
     ("crates/ftl/src/commands/agents.rs", "a temporary folder"),
     ("crates/ftl/src/commands/demo.rs", "a new repository that a person names"),
     ("crates/ftl/src/commands/draw.rs", "documents that a person names"),
-    ("crates/ftl/src/write.rs", "documents that a person names"),
 ];
 
 /// Who names the FTL plugin's script commands: the command line, where words are read and routed.

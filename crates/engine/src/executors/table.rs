@@ -444,7 +444,7 @@ mod tests {
     fn the_page_shows_the_table() {
         let mut page = String::from(
             "# Executors\n\nWho performs each action and answers each role. This page is printed from \
-             `crates/engine/src/hands/table.rs` by its test; `UPDATE_SNAPSHOTS=1 cargo test -p ftl-engine table` \
+             `crates/engine/src/executors/table.rs` by its test; `UPDATE_SNAPSHOTS=1 cargo test -p ftl-engine table` \
              writes it anew.\n\n| action or role | function | queue | around it |\n|---|---|---|---|\n",
         );
         for row in EXECUTORS {
