@@ -77,7 +77,9 @@ fn guard() -> io::Result<()> {
         Err(error) => return say_failed(&socket, &error.to_string(), matches!(error, LockError::Held(_))),
     };
     match start(&request, fds) {
-        Ok(main) => Tree { main, socket, lines, signals, abandoned: false }.watch(lock),
+        Ok(main) => {
+            Tree { main, socket, lines, signals, abandoned: false, looks_everywhere: false }.watch(lock)
+        }
         Err(what) => {
             let _ = lock.remove();
             say_failed(&socket, &what, false)
@@ -137,6 +139,8 @@ struct Tree {
     signals: UnixStream,
     /// Nobody listens any more.
     abandoned: bool,
+    /// Whether all processes of the machine are looked at, and not only those below us.
+    looks_everywhere: bool,
 }
 
 /// What a guard heard.
@@ -181,7 +185,9 @@ impl Tree {
             self.tell();
             self.give_grace();
         }
-        for _ in 0..MAX_SWEEPS {
+        for sweep in 1..=MAX_SWEEPS {
+            // What was missed from parent to child is found from child to parent.
+            self.looks_everywhere = sweep == MAX_SWEEPS;
             let again = tree::kill_all(self, MAX_KILL);
             swept.met.extend(again.met);
             swept.left = again.left;
@@ -269,14 +275,24 @@ impl Tree {
     /// Everything below us that is alive, but for the command itself; none if the table cannot be
     /// read. What is missed here is met by the killing, which does not take that for an end.
     fn others(&self) -> Vec<ProcessRow> {
-        let below = Table::read().unwrap_or_default().below([own_pid()]);
+        let below = self.read_table().unwrap_or_default().below([own_pid()]);
         below.into_iter().filter(|entry| entry.is_alive() && entry.pid != self.main.pid).collect()
+    }
+
+    /// The table of our own tree. A thousand guards that each read of all processes would be a storm.
+    fn read_table(&self) -> io::Result<Table> {
+        if !self.looks_everywhere
+            && let Some(table) = Table::read_below(own_pid())?
+        {
+            return Ok(table);
+        }
+        Table::read()
     }
 
     /// Takes ended orphans off the table, and leaves the command.
     fn reap_children(&self) {
         let children =
-            table::own_children().unwrap_or_else(|| children_in(&Table::read().unwrap_or_default()));
+            table::own_children().unwrap_or_else(|| children_in(&self.read_table().unwrap_or_default()));
         for child in children.into_iter().filter(|child| *child != self.main.pid) {
             reap(child);
         }
@@ -301,6 +317,10 @@ impl Tree {
 }
 
 impl Victims for Tree {
+    fn table(&mut self) -> io::Result<Table> {
+        self.read_table()
+    }
+
     fn find(&mut self, table: &Table) -> Vec<ProcessRow> {
         table.below([own_pid()])
     }

@@ -100,6 +100,26 @@ impl Table {
         Ok(Table::of(entries))
     }
 
+    /// The table of a process and of everything below it, found from parent to child: what it costs does not grow with
+    /// what else runs here. `None` where the kernel does not tell of children. One whose parent ends meanwhile may be
+    /// missing, as one that begins may in [`Table::read`].
+    pub fn read_below(root: i32) -> io::Result<Option<Table>> {
+        if own_children().is_none() {
+            return Ok(None);
+        }
+        let mut found = BTreeMap::new();
+        let mut open = vec![root];
+        while let Some(pid) = open.pop() {
+            if !found.contains_key(&pid)
+                && let Some(row) = entry(pid)?
+            {
+                open.extend(children(pid)?);
+                found.insert(pid, row);
+            }
+        }
+        Ok(Some(Table { entries: found }))
+    }
+
     /// A table of these rows.
     pub fn of(entries: impl IntoIterator<Item = ProcessRow>) -> Table {
         Table { entries: entries.into_iter().map(|entry| (entry.pid, entry)).collect() }
@@ -187,6 +207,24 @@ pub fn parse(line: &[u8]) -> Option<ProcessRow> {
 pub fn own_children() -> Option<Vec<i32>> {
     let text = fs::read_to_string("/proc/thread-self/children").ok()?;
     Some(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
+}
+
+/// The children of all threads of a process; none of one that has ended.
+fn children(pid: i32) -> io::Result<Vec<i32>> {
+    let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
+        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        threads => threads?,
+    };
+    let mut all = Vec::new();
+    for thread in threads.flatten() {
+        let text = match fs::read(thread.path().join("children")) {
+            Err(error) if is_gone(&error) => continue,
+            text => text?,
+        };
+        let text = String::from_utf8_lossy(&text);
+        all.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()));
+    }
+    Ok(all)
 }
 
 /// What names this start of the machine; process numbers mean nothing in another one.
@@ -288,6 +326,29 @@ mod tests {
         assert_eq!(variable(block, "A"), Some(&b"2"[..]));
         assert_eq!(variable(block, "C"), Some(&b""[..]));
         assert_eq!(variable(block, "B"), None);
+    }
+
+    #[test]
+    fn a_tree_is_read_without_the_rest_of_the_table() {
+        let Some(before) = Table::read_below(1).unwrap() else { return };
+        assert!(before.get(1).is_some());
+        let script = "sleep 600 & (sleep 600 & wait) & wait";
+        let mut shell = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let top = i32::try_from(shell.id()).unwrap();
+        let whole = || Table::read().unwrap().below([top]).len();
+        while whole() < 3 {
+            std::thread::yield_now();
+        }
+        let tree = Table::read_below(top).unwrap().unwrap();
+        assert_eq!(tree.entries().count(), 4, "the shell and the three below it, and nothing else: {tree:?}");
+        let below: BTreeSet<i32> = tree.below([top]).iter().map(|row| row.pid).collect();
+        let wanted: BTreeSet<i32> = Table::read().unwrap().below([top]).iter().map(|row| row.pid).collect();
+        assert_eq!(below, wanted);
+        for pid in wanted.into_iter().chain([top]) {
+            let _ = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
+        }
+        shell.wait().unwrap();
+        assert_eq!(Table::read_below(i32::MAX).unwrap().unwrap().entries().count(), 0);
     }
 
     #[test]

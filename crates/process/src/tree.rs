@@ -34,6 +34,11 @@ const UNSEEN: Identity = Identity { pid: 0, start: 0 };
 
 /// Who is to be ended.
 pub(super) trait Victims {
+    /// The table in which they are looked for.
+    fn table(&mut self) -> io::Result<Table> {
+        Table::read()
+    }
+
     /// Those of the table that are meant; dead ones are left out by the caller.
     fn find(&mut self, table: &Table) -> Vec<ProcessRow>;
 
@@ -92,7 +97,7 @@ pub(super) fn kill_all(victims: &mut dyn Victims, limit: Duration) -> Swept {
 fn freeze(victims: &mut dyn Victims, met: &mut BTreeSet<Identity>) -> io::Result<BTreeSet<Identity>> {
     let mut frozen = BTreeSet::new();
     for _ in 0..MAX_FREEZE_ROUNDS {
-        let table = Table::read()?;
+        let table = victims.table()?;
         victims.reap(&table);
         let alive: Vec<ProcessRow> = victims.find(&table).into_iter().filter(ProcessRow::is_alive).collect();
         let found: BTreeSet<Identity> = alive.iter().map(ProcessRow::identity).collect();

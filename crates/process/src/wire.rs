@@ -23,6 +23,9 @@ use super::{Fence, How, Mark};
 /// is up to four letters on the wire.
 pub(super) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
+/// How much is received at once. Every page that a guard touches is its own, a thousand times with a thousand agents.
+const PIECE: usize = 4 * 1024;
+
 /// What a guard is to start. The descriptors of its child travel beside it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
@@ -127,7 +130,7 @@ pub(super) fn receive(socket: &UnixStream, lines: &mut Lines) -> io::Result<Opti
 
 /// Whether there was something.
 fn receive_piece(socket: &UnixStream, lines: &mut Lines, fds: &mut Vec<OwnedFd>) -> io::Result<bool> {
-    let mut piece = vec![0; 64 * 1024];
+    let mut piece = [0; PIECE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut receive =
