@@ -143,6 +143,26 @@ pub enum Command {
     Observe(Analyze),
 }
 
+/// These commands, each as it is built alone.
+pub const CALLED: &[(&str, fn(clap::Command) -> clap::Command)] = &[
+    ("workspace", Group::<Workspace>::augment_args),
+    ("memory", Group::<Memory>::augment_args),
+    ("observer", Group::<Observer>::augment_args),
+    ("exploration", Group::<Exploration>::augment_args),
+    ("orchestration", Group::<Orchestration>::augment_args),
+    ("phase", Group::<Phase>::augment_args),
+    ("decision", Decision::augment_args),
+    ("framework", Group::<Framework>::augment_args),
+    ("benchmark", Group::<Benchmark>::augment_args),
+    ("logfile", Group::<Logfile>::augment_args),
+    ("query", Query::augment_args),
+    ("stats", std::convert::identity),
+    ("prune", Prune::augment_args),
+    ("related", Related::augment_args),
+    ("similar", Similar::augment_args),
+    ("observe", Analyze::augment_args),
+];
+
 /// What is done with the one current campaign.
 #[derive(Debug, Subcommand)]
 pub enum Campaign {

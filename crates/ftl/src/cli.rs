@@ -11,8 +11,10 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Group, Out, Page};
 use ftl_view::paint::{self, paint};
 
+mod called;
 mod flows;
 
+pub(crate) use called::{asks_for_version, parse};
 pub(crate) use flows::{Campaign, Code, Flow, FlowOptions, TalkArg, Task, WorkOptions};
 
 use crate::pages::{MAIN, PAGES};

@@ -22,11 +22,10 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::FromArgMatches as _;
 use ftl_command::{ExitStatus, GlobalArgs, Group, Out, limits, out, protocol_loader, root, session, signals};
 use ftl_view::paint;
 
-use cli::{Campaign, Cli, Subcommands, Task};
+use cli::{Campaign, Subcommands, Task};
 
 fn main() -> ExitCode {
     shield::raise();
@@ -48,9 +47,11 @@ fn command() -> ExitStatus {
         let shown = Out::new(false).text(&cli::help_of_all());
         return shown.map_or_else(|failure| failure.exit, |()| ExitStatus::Done);
     }
-    let parsed =
-        cli::command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
-    match parsed {
+    if cli::asks_for_version(&words) {
+        let shown = Out::new(false).text(concat!("ftl ", env!("CARGO_PKG_VERSION"), "\n"));
+        return shown.map_or_else(|failure| failure.exit, |()| ExitStatus::Done);
+    }
+    match cli::parse(&words) {
         Ok(cli) => run(&cli.global, &cli.command),
         Err(said) => say(&said, &words),
     }

@@ -144,6 +144,22 @@ pub(crate) enum Lifecycle {
     Repl(TaskArg),
 }
 
+/// These commands, each as it is built alone.
+pub(crate) const CALLED: &[(&str, fn(clap::Command) -> clap::Command)] = &[
+    ("new", New::augment_args),
+    ("plan", TaskArg::augment_args),
+    ("review", ReviewArgs::augment_args),
+    ("codegen", TaskArg::augment_args),
+    ("test", TaskArg::augment_args),
+    ("accept", Accept::augment_args),
+    ("revert", RevertArgs::augment_args),
+    ("next", Next::augment_args),
+    ("redo", Redo::augment_args),
+    ("show", TaskArg::augment_args),
+    ("adopt", TaskArg::augment_args),
+    ("repl", TaskArg::augment_args),
+];
+
 /// The pages of these commands.
 pub(crate) const PAGES: &[Page] = &[
     Page {

@@ -44,6 +44,7 @@ mod observing;
 mod phases;
 mod printed;
 mod projections;
+mod questions;
 mod ready;
 mod resumed;
 mod roots;
