@@ -14,6 +14,7 @@ use std::time::Duration;
 use ftl_core::run::Usage;
 use ftl_core::tool_policy::{ToolAllowance, ToolCall};
 use ftl_core::value::Name;
+use ftl_process::Cancel;
 use serde_json::Value as Json;
 
 use crate::error::AgentError;
@@ -82,6 +83,10 @@ pub trait SessionHost: Send + Sync {
     fn say(&self, said: Said<'_>);
     /// Whether nobody wants the answer any more.
     fn is_cancelled(&self) -> bool;
+    /// The token that says so, for whoever waits for it; nothing where it must be looked at again and again.
+    fn cancel_token(&self) -> Option<&Cancel> {
+        None
+    }
     /// A tool is called with this, whatever will be ruled: for whoever records a session.
     fn tried(&self, _tool: &str, _args: &Json) {}
     /// A program of the agent's own calls one of its tools with this: for whoever records a session. The words

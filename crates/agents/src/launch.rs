@@ -101,15 +101,47 @@ impl ProgramExit {
 pub fn hearing() -> (Telling, Hearing) {
     let (send, receive) = channel();
     let unread = Arc::new(AtomicUsize::new(0));
-    (Telling { send, unread: unread.clone(), line: Vec::new() }, Hearing { receive, unread, exit: None })
+    let (waker, has_ended) = (Waker(send.clone()), false);
+    let telling = Telling { send, unread: unread.clone(), line: Vec::new(), has_ended };
+    (telling, Hearing { receive, waker, unread, exit: None })
+}
+
+/// What goes from one end to the other.
+#[derive(Debug)]
+enum Message {
+    Heard(Heard),
+    /// Something else has happened that whoever listens should look at.
+    Woken,
+}
+
+/// Wakes whoever listens to a program: something else than its output wants to be looked at.
+#[derive(Clone, Debug)]
+pub struct Waker(Sender<Message>);
+
+impl Waker {
+    /// Wakes it, if it still listens.
+    pub fn wake(&self) {
+        let _ = self.0.send(Message::Woken);
+    }
 }
 
 /// The end of whoever reads a program's output.
 #[derive(Debug)]
 pub struct Telling {
-    send: Sender<Heard>,
+    send: Sender<Message>,
     unread: Arc<AtomicUsize>,
     line: Vec<u8>,
+    has_ended: bool,
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let how = String::from("nobody reads its output any more");
+            let _ =
+                self.send.send(Message::Heard(Heard::Ended(ProgramExit { how, ..ProgramExit::default() })));
+        }
+    }
 }
 
 impl Telling {
@@ -137,48 +169,52 @@ impl Telling {
         if unread > MAX_UNREAD_BYTES {
             return Err(format!("{TOO_MUCH} more than {MAX_UNREAD_BYTES} bytes that nobody has read"));
         }
-        self.send.send(Heard::Line(line)).map_err(|_| String::from("nobody listens any more"))
+        self.send.send(Message::Heard(Heard::Line(line))).map_err(|_| String::from("nobody listens any more"))
     }
 
     /// The program has ended. What it said last without an end of line is a line too.
     pub fn on_exit(mut self, exit: ProgramExit) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            let _ = self.send.send(Heard::Line(line));
+            let _ = self.send.send(Message::Heard(Heard::Line(line)));
         }
-        let _ = self.send.send(Heard::Ended(exit));
+        let _ = self.send.send(Message::Heard(Heard::Ended(exit)));
+        self.has_ended = true;
     }
 }
 
 /// The end of whoever listens to a program.
 #[derive(Debug)]
 pub struct Hearing {
-    receive: Receiver<Heard>,
+    receive: Receiver<Message>,
+    waker: Waker,
     unread: Arc<AtomicUsize>,
     exit: Option<ProgramExit>,
 }
 
 impl Hearing {
-    /// The next thing that is heard within a time. After the end it is the end again.
+    /// Wakes whoever waits for what is heard next.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The next thing that is heard within a time; nothing also where somebody is woken. After the end it is the end
+    /// again.
     pub fn next(&mut self, limit: Duration) -> Option<Heard> {
         if let Some(exit) = &self.exit {
             return Some(Heard::Ended(exit.clone()));
         }
         match self.receive.recv_timeout(limit) {
-            Ok(Heard::Line(line)) => {
+            Ok(Message::Heard(Heard::Line(line))) => {
                 self.unread.fetch_sub(line.len(), Ordering::Relaxed);
                 Some(Heard::Line(line))
             }
-            Ok(Heard::Ended(exit)) => {
+            Ok(Message::Heard(Heard::Ended(exit))) => {
                 self.exit = Some(exit.clone());
                 Some(Heard::Ended(exit))
             }
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                let how = String::from("nobody reads its output any more");
-                self.exit = Some(ProgramExit { how, ..ProgramExit::default() });
-                self.exit.clone().map(Heard::Ended)
-            }
+            // It holds an end of its own to be woken by, so the other one is never seen to go: it says so.
+            Ok(Message::Woken) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
         }
     }
 }

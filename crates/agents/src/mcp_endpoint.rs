@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::contract::{Lobby, MAX_ANSWER_BYTES};
+use crate::launch::Waker;
 
 /// The variable that tells `ftl mcp` where its window is.
 pub const VARIABLE: &str = "FTL_WINDOW";
@@ -100,6 +101,8 @@ struct Room {
     offers: Vec<Offer>,
     closed: AtomicBool,
     visitors: Mutex<BTreeMap<u64, UnixStream>>,
+    /// Who is woken by a call.
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Window {
@@ -109,7 +112,12 @@ impl Window {
         let listener = UnixListener::bind(&path)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let (send, calls) = channel();
-        let room = Arc::new(Room { offers, closed: AtomicBool::new(false), visitors: Mutex::default() });
+        let room = Arc::new(Room {
+            offers,
+            closed: AtomicBool::new(false),
+            visitors: Mutex::default(),
+            waker: Mutex::default(),
+        });
         let inside = room.clone();
         std::thread::Builder::new()
             .name(String::from("window"))
@@ -121,6 +129,12 @@ impl Window {
     pub fn server(&self) -> Server {
         let env = vec![(VARIABLE.to_owned(), self.path.to_string_lossy().into_owned())];
         Server { program: self.lobby.program.clone(), args: self.lobby.args.clone(), env }
+    }
+
+    /// Has somebody woken by each call from now on, and by those that nobody has taken yet.
+    pub fn wake_by_calls(&self, waker: Waker) {
+        waker.wake();
+        *self.room.waker() = Some(waker);
     }
 
     /// The next call, within a time.
@@ -144,6 +158,10 @@ impl Drop for Window {
 impl Room {
     fn visitors(&self) -> MutexGuard<'_, BTreeMap<u64, UnixStream>> {
         self.visitors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -182,7 +200,7 @@ fn converse(stream: &UnixStream, room: &Room, calls: &Sender<Knock>) -> io::Resu
     let mut lines = BufReader::new(stream);
     while let Some(line) = read_line(&mut lines)? {
         let answered = match serde_json::from_slice::<Asked>(&line) {
-            Ok(asked) => handed_in(asked, calls),
+            Ok(asked) => handed_in(asked, room, calls),
             Err(error) => Answered { ok: false, text: format!("this is no call: {error}") },
         };
         write_line(&mut out, &answered)?;
@@ -190,12 +208,13 @@ fn converse(stream: &UnixStream, room: &Room, calls: &Sender<Knock>) -> io::Resu
     Ok(())
 }
 
-fn handed_in(asked: Asked, calls: &Sender<Knock>) -> Answered {
+fn handed_in(asked: Asked, room: &Room, calls: &Sender<Knock>) -> Answered {
     let (reply, answer) = channel();
     let gone = || Answered { ok: false, text: String::from("the session is over") };
     if calls.send(Knock { tool: asked.tool, args: asked.args, reply }).is_err() {
         return gone();
     }
+    room.waker().iter().for_each(Waker::wake);
     answer.recv().unwrap_or_else(|_| gone())
 }
 

@@ -9,6 +9,39 @@ use crate::contract::SessionHost;
 /// How long a wait is cut into, to look whether it is still wanted.
 pub const SLICE: Duration = Duration::from_millis(25);
 
+/// The longest time between two looks at limits while nothing is heard and somebody would be woken.
+const MAX_QUIET: Duration = Duration::from_secs(2);
+
+/// How long whoever listens waits until it looks at its limits again: a slice at first, and longer the longer nothing is
+/// heard. Only where somebody wakes it: a thousand that look every few milliseconds take half a processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quiet {
+    first: Duration,
+    now: Duration,
+}
+
+impl Quiet {
+    /// Begins with a slice.
+    pub(crate) fn new(first: Duration) -> Quiet {
+        Quiet { first, now: first }
+    }
+
+    /// Something was heard.
+    pub(crate) fn broken(&mut self) {
+        self.now = self.first;
+    }
+
+    /// How long to wait this time.
+    pub(crate) fn wait(&mut self, desk: &dyn SessionHost) -> Duration {
+        if desk.cancel_token().is_none() {
+            return self.first;
+        }
+        let now = self.now;
+        self.now = now.saturating_mul(2).min(MAX_QUIET);
+        now
+    }
+}
+
 /// A clock and dice.
 pub trait Timing: Send + Sync {
     /// How much time has passed since some moment.
@@ -44,6 +77,9 @@ impl Timing for RealTime {
     }
 
     fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool {
+        if let Some(cancel) = desk.cancel_token() {
+            return cancel.pause(time);
+        }
         let end = Instant::now() + time;
         while !desk.is_cancelled() {
             let left = end.saturating_duration_since(Instant::now());

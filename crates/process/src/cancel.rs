@@ -4,10 +4,12 @@
 //! "stop at once". Saying it again changes nothing, and it is never taken back. A descriptor is made
 //! when somebody first polls it: a thousand jobs that wait their turn cost none.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -20,6 +22,33 @@ pub struct Cancel(Arc<Inner>);
 struct Inner {
     asked: Flag,
     now: Flag,
+    hooks: Mutex<Hooks>,
+}
+
+/// What is done when somebody asks to stop.
+#[derive(Default)]
+struct Hooks {
+    next: u64,
+    all: BTreeMap<u64, Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} hooks", self.all.len())
+    }
+}
+
+/// Something that is done when somebody asks to stop, until this is dropped.
+#[derive(Debug)]
+pub struct CancelHook {
+    cancel: Cancel,
+    number: u64,
+}
+
+impl Drop for CancelHook {
+    fn drop(&mut self) {
+        self.cancel.hooks().all.remove(&self.number);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -37,12 +66,31 @@ impl Cancel {
     /// Asks to stop: what runs is told, and has its time of grace.
     pub fn cancel(&self) {
         self.0.asked.raise();
+        let hooks: Vec<_> = self.hooks().all.values().cloned().collect();
+        hooks.iter().for_each(|hook| hook());
     }
 
     /// Stops at once: no grace.
     pub fn cancel_now(&self) {
         self.0.now.raise();
-        self.0.asked.raise();
+        self.cancel();
+    }
+
+    /// Has something done when somebody asks to stop, at once if somebody has. It must not wait for anything.
+    pub fn on_cancel(&self, hook: Arc<dyn Fn() + Send + Sync>) -> CancelHook {
+        let mut hooks = self.hooks();
+        let number = hooks.next;
+        hooks.next += 1;
+        hooks.all.insert(number, hook.clone());
+        drop(hooks);
+        if self.is_cancelled() {
+            hook();
+        }
+        CancelHook { cancel: self.clone(), number }
+    }
+
+    fn hooks(&self) -> MutexGuard<'_, Hooks> {
+        self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether somebody has asked to stop, in either way.
@@ -152,6 +200,23 @@ mod tests {
         assert!(!cancel.pause(Duration::from_secs(60)));
         caller.join().unwrap();
         assert!(!cancel.pause(Duration::ZERO));
+    }
+
+    #[test]
+    fn whoever_is_to_be_woken_is_woken_before_and_after_and_not_when_it_is_gone() {
+        use std::sync::atomic::AtomicUsize;
+        let (cancel, count) = (Cancel::new(), Arc::new(AtomicUsize::new(0)));
+        let counted = count.clone();
+        let hook: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+        let gone = cancel.on_cancel(hook.clone());
+        let _kept = cancel.on_cancel(hook.clone());
+        drop(gone);
+        cancel.clone().cancel();
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        let _late = cancel.on_cancel(hook);
+        assert_eq!(count.load(Ordering::SeqCst), 2, "it was said already");
     }
 
     #[test]

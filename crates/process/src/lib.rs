@@ -44,7 +44,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use cancel::Cancel;
+pub use cancel::{Cancel, CancelHook};
 pub use capture::{Captured, Room, printable};
 pub use fence::Fence;
 pub use lineage::{AgentLineage, Witness, inside_agent};

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
+use ftl_process::CancelHook;
 use serde_json::Value as Json;
 
 use super::calls::Calls;
@@ -27,7 +28,7 @@ use crate::error::AgentError;
 use crate::launch::{AgentProgram, Heard, Hearing, InputChannel, ProgramExit, Tree, first_cause};
 use crate::mcp_endpoint::{Knock, Offer, Window};
 use crate::secrets::Secrets;
-use crate::timing::Timing;
+use crate::timing::{Quiet, Timing};
 use crate::toolset::folder::WorkFolder;
 use crate::toolset::{Bench, Done, SPEAKING};
 
@@ -78,6 +79,9 @@ pub(super) struct Talk {
     window: Option<Window>,
     input: Arc<dyn InputChannel>,
     output: Hearing,
+    quiet: Quiet,
+    /// Wakes whoever listens when nobody wants the answer any more.
+    _hook: Option<CancelHook>,
     tree: Option<Box<dyn Tree>>,
     leaving: Option<Leaving>,
     used: Used,
@@ -193,6 +197,12 @@ impl Talk {
         };
         let launched = launcher.launch(&program)?;
         let wire = Wire::open(launched.input.clone()).map_err(AgentError::CouldNotRun)?;
+        let waker = launched.output.waker();
+        if let Some(window) = &window {
+            window.wake_by_calls(waker.clone());
+        }
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker.wake());
+        let hook = desk.cancel_token().map(|cancel| cancel.on_cancel(wake));
         let mut talk = Talk {
             terminals: Terminals::new(launcher, agent.env.clone()),
             agent,
@@ -210,6 +220,8 @@ impl Talk {
             window,
             input: launched.input,
             output: launched.output,
+            quiet: Quiet::new(SLICE),
+            _hook: hook,
             tree: Some(launched.tree),
             leaving: None,
             used: Used::default(),
@@ -481,9 +493,14 @@ impl Talk {
 
     /// Hears one line. Whether there was one.
     fn pump(&mut self) -> Result<bool, AgentError> {
-        match self.output.next(SLICE) {
+        let is_busy = self.is_leaving() || self.terminals.are_open();
+        let wait = if is_busy { SLICE } else { self.quiet.wait(&*self.desk) };
+        match self.output.next(wait) {
             None => Ok(false),
-            Some(Heard::Line(line)) => self.line(line).map(|()| true),
+            Some(Heard::Line(line)) => {
+                self.quiet.broken();
+                self.line(line).map(|()| true)
+            }
             Some(Heard::Ended(exit)) => Err(self.explain_exit(&exit)),
         }
     }

@@ -144,6 +144,11 @@ impl Terminals {
         }
     }
 
+    /// Whether a command runs: what it prints is looked at again and again.
+    pub(super) fn are_open(&self) -> bool {
+        self.open.values().any(|terminal| terminal.exit.is_none())
+    }
+
     /// Whether a command runs for whose end the agent waits: it is not silent then.
     pub(super) fn is_awaited(&self) -> bool {
         self.open.values().any(|terminal| !terminal.waiting.is_empty())

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ftl_core::tool_policy::Write;
 use ftl_core::value::Name;
+use ftl_process::CancelHook;
 use serde_json::Value as Json;
 
 use super::Binding;
@@ -26,7 +27,7 @@ use crate::error::AgentError;
 use crate::launch::{Heard, Launched, ProgramExit, first_cause};
 use crate::mcp_endpoint::{Knock, Window};
 use crate::secrets::{Pieces, Secrets};
-use crate::timing::{SLICE, Timing};
+use crate::timing::{Quiet, SLICE, Timing};
 use crate::toolset::folder::WorkFolder;
 use crate::toolset::{ASK, Bench, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT};
 
@@ -75,6 +76,9 @@ pub(super) struct Talk {
 struct Running {
     launched: Launched,
     speech: Speech,
+    quiet: Quiet,
+    /// Wakes whoever listens when nobody wants the answer any more.
+    _hook: Option<CancelHook>,
 }
 
 /// The calls of a turn, by the program's own names of them.
@@ -280,7 +284,13 @@ impl Talk {
         }
         let speech = Speech::new(adapter.protocol, adapter.start.prompt, open, self.session.clone());
         let _ = speech.open(&*launched.input);
-        self.running = Some(Running { launched, speech });
+        let waker = launched.output.waker();
+        if let Some(window) = &self.window {
+            window.wake_by_calls(waker.clone());
+        }
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker.wake());
+        let hook = self.desk.cancel_token().map(|cancel| cancel.on_cancel(wake));
+        self.running = Some(Running { launched, speech, quiet: Quiet::new(SLICE), _hook: hook });
         Ok(())
     }
 
@@ -300,7 +310,13 @@ impl Talk {
                 return Err(AgentError::Cancelled);
             }
             self.knocks()?;
-            let heard = self.running.as_mut().ok_or_else(program_gone)?.launched.output.next(SLICE);
+            let lingers = self.turn.linger.is_some();
+            let running = self.running.as_mut().ok_or_else(program_gone)?;
+            let wait = if lingers { SLICE } else { running.quiet.wait(&*self.desk) };
+            let heard = running.launched.output.next(wait);
+            if heard.is_some() {
+                running.quiet.broken();
+            }
             match heard {
                 Some(Heard::Line(line)) => self.line(&line)?,
                 Some(Heard::Ended(exit)) => return self.on_exit(&exit),

@@ -40,7 +40,7 @@ use super::worktrees::message::Author;
 use super::{Executor, Job, JobEnd, Report};
 use crate::services;
 use ftl_folder::state_folder::StateFolder;
-use ftl_process::{Cut, Fence, How, MARK, Mark, ProcessLimits, Spec, Stdin, Stream, Supervisor};
+use ftl_process::{Cancel, Cut, Fence, How, MARK, Mark, ProcessLimits, Spec, Stdin, Stream, Supervisor};
 use ftl_records::Records;
 use ftl_settings::environment::{CommandKind, Environment};
 use ftl_settings::roster::Pricing;
@@ -673,6 +673,10 @@ impl SessionHost for JobDesk {
 
     fn is_cancelled(&self) -> bool {
         self.job.cancel.is_cancelled()
+    }
+
+    fn cancel_token(&self) -> Option<&Cancel> {
+        Some(&self.job.cancel)
     }
 }
 
