@@ -31,7 +31,7 @@ use rustix::io::Errno;
 
 pub use name_in_folder::{NameIn, set_mode};
 pub use refusal::FolderRefusal;
-pub use remove::{MAX_DEPTH, remove_whole, remove_whole_below};
+pub use remove::{MAX_DEPTH, Sweep, remove_whole, remove_whole_below, sweep};
 pub use replace::{Beside, mark, replace, replace_own, replace_soon};
 
 /// The folder below which no link is followed.

@@ -199,7 +199,7 @@ impl Repo {
         let commit = self.commit(&Making { tree: &tree, parents, message, when: delivering.when })?;
         if moved {
             let looking = Looking { tree: &tree, commit: &commit, onto: from.clone(), unchanged: false };
-            if let Checked::Failed(why) = self.checked(record, looking, verify)? {
+            if let Checked::Failed(why) = self.checked(looking, verify)? {
                 return Ok(Err(format!("the branch has moved, and merged with it the work fails: {why}")));
             }
         }

@@ -5,7 +5,7 @@
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
 //! worktree onto the tip, with both sides marked in its files, after what was there was kept.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ftl_core::catalogue::build::Side;
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,6 @@ pub struct Landing<'a> {
 /// What is looked at before it lands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedTree {
-    /// A clean checkout of it, in which anything may be run.
-    pub path: PathBuf,
     /// The merged tree, as it would be on the branch.
     pub tree: Oid,
     /// The commit that it would become.
@@ -137,8 +135,8 @@ pub(super) struct Origin {
 }
 
 impl Repo {
-    /// Lands the work of a worktree. `verify` looks at what would land, in a clean checkout; an error of
-    /// it is an error of the landing, and nothing has moved.
+    /// Lands the work of a worktree. `verify` looks at what would land; an error of it is an error of the landing, and
+    /// nothing has moved.
     pub fn land(
         &self,
         landing: &Landing<'_>,
@@ -154,6 +152,7 @@ impl Repo {
             None => return Err(self.worktree_record(landing.worktree).err().unwrap_or_else(lost_tree)),
         };
         let held = self.hold(run.as_str(), cancel)?;
+        self.drop_checkouts_of_earlier_versions(&run)?;
         self.reading_again(landing.worktree, &mut || self.land_held(landing, &run, &held, verify))
     }
 
@@ -262,8 +261,7 @@ impl Repo {
         let commit = self.commit(&making)?;
         let onto = record.tip.clone();
         let unchanged = tree == work;
-        let checked =
-            self.checked(&record, Looking { tree: &tree, commit: &commit, onto, unchanged }, verify)?;
+        let checked = self.checked(Looking { tree: &tree, commit: &commit, onto, unchanged }, verify)?;
         if let Checked::Failed(summary) = checked {
             return Ok(Landed::Failed { summary });
         }
@@ -305,46 +303,21 @@ impl Repo {
         Ok(record)
     }
 
-    /// Has somebody look at a commit in a clean checkout.
+    /// Has somebody look at what would be on a branch. [`Repo::check_out`] gives a checkout of it.
     pub(super) fn checked(
         &self,
-        record: &RunRecord,
         looking: Looking<'_>,
         verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
     ) -> Result<Checked, GitError> {
-        let scratch = WorktreeId::scratch(&record.run);
-        self.drop_scratch(&scratch)?;
-        self.make(&scratch, looking.commit)?;
         let merged = MergedTree {
-            path: self.path_of(&scratch),
             tree: looking.tree.clone(),
             commit: looking.commit.clone(),
             onto: looking.onto,
             unchanged: looking.unchanged,
         };
-        let checked = verify(&merged);
-        self.drop_scratch(&scratch)?;
-        checked.map_err(|why| {
+        verify(&merged).map_err(|why| {
             GitError::new(ErrorKind::Unsuitable, format!("what would land could not be verified: {why}"))
         })
-    }
-
-    /// Has somebody look at a commit that is there already, in a clean checkout that goes away again. Those
-    /// who look at commits of one run take turns.
-    pub fn look_at<T>(
-        &self,
-        run: &RunId,
-        commit: &Oid,
-        cancel: &Cancel,
-        look: &mut dyn FnMut(&Path) -> T,
-    ) -> Result<T, GitError> {
-        let scratch = WorktreeId::looking(run);
-        let _turn = self.hold(scratch.as_str(), cancel)?;
-        self.drop_scratch(&scratch)?;
-        self.make(&scratch, commit)?;
-        let seen = look(&self.path_of(&scratch));
-        self.drop_scratch(&scratch)?;
-        Ok(seen)
     }
 
     /// Brings a worktree onto the tip after a conflict, once, and answers.

@@ -72,6 +72,7 @@ mod retain;
 mod rewind;
 mod runner;
 mod salvage;
+mod slots;
 mod spots;
 mod stale;
 mod stat_cache;
@@ -109,6 +110,7 @@ pub use remote::Remote;
 pub use retain::{MAX_RETAINED, has_retained};
 pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, StepHook, program};
 pub use salvage::{Extent, MAX_KEPT_BYTES};
+pub use slots::{Checkout, MAX_SLOTS, SlotInfo, SlotPlace, Wanted};
 pub use stale::MAX_LOCKS_LISTED;
 pub use tree::{MAX_CHANGED_FILES, MAX_FILE_BYTES, MAX_FILES_BYTES};
 pub use undo::Undone;
@@ -122,6 +124,7 @@ use private_dir::{Chamber, Rules};
 use reader::Reader;
 use refs::Mover;
 use runner::{Call, Output, Runner};
+use slots::Slots;
 use stat_cache::Known;
 use user_config::Told;
 
@@ -146,6 +149,14 @@ pub struct Settings {
     pub home: Option<PathBuf>,
     /// The folder `git` among the person's settings; `home` explains it.
     pub config: Option<PathBuf>,
+    /// The person's folder of caches.
+    pub cache: Option<PathBuf>,
+    /// Where temporary files are.
+    pub temporary: PathBuf,
+    /// Where checkouts to be looked at lie, if the person has named a place.
+    pub slots: Option<PathBuf>,
+    /// Names of folders with builds that stay in a checkout from look to look.
+    pub warm: Vec<String>,
 }
 
 impl Settings {
@@ -155,7 +166,12 @@ impl Settings {
         let home = folder("HOME");
         let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
         let config = config.map(|folder| folder.join("git"));
-        Settings { person, copied: Vec::new(), unkept: Vec::new(), limit: MAX_GIT_TIME, home, config }
+        let cache = folder("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
+        let cache = cache.or_else(|| Some(home.as_ref()?.join(".cache")));
+        let temporary = std::env::temp_dir();
+        let (copied, unkept, warm) = Default::default();
+        let limit = MAX_GIT_TIME;
+        Settings { person, copied, unkept, limit, home, config, cache, temporary, slots: None, warm }
     }
 
     /// The file of git's settings that holds everywhere for the person.
@@ -200,6 +216,8 @@ pub struct Repo {
     given: Arc<Mutex<BTreeMap<WorktreeId, String>>>,
     /// Which objects of ours the repository has too.
     shared: Arc<Shared>,
+    /// The checkouts in which commits are looked at.
+    slots: Arc<Slots>,
     /// Moves files of the person's checkout.
     files: Arc<dyn FileSystem>,
 }
@@ -246,11 +264,11 @@ impl Repo {
         let ignored = told.ignored(&runner, &settings, &own)?;
         let chamber =
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
-        for folder in ["index", "worktrees", "runs", "locks", "trash"] {
+        for folder in ["index", "worktrees", "runs", "locks", "trash", "slots"] {
             let folder = chamber.home().join(folder);
             ftl_folder::make(&folder).at(&folder)?;
         }
-        let (synced, objects, refs, mover, trees, given, shared) = Default::default();
+        let (synced, objects, refs, mover, trees, given, shared, slots) = Default::default();
         Ok(Repo {
             runner,
             place,
@@ -269,6 +287,7 @@ impl Repo {
             trees,
             given,
             shared,
+            slots,
             files: Arc::new(LocalFileSystem),
         })
     }
@@ -288,6 +307,13 @@ impl Repo {
     #[must_use]
     pub fn not_keeping(mut self, names: Vec<String>) -> Repo {
         self.settings.unkept = names;
+        self
+    }
+
+    /// The same where checkouts to be looked at lie in that folder, and keep the builds in folders of these names.
+    #[must_use]
+    pub fn checking_out(mut self, slots: Option<PathBuf>, warm: Vec<String>) -> Repo {
+        (self.settings.slots, self.settings.warm) = (slots, warm);
         self
     }
 

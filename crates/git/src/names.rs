@@ -95,14 +95,9 @@ impl WorktreeId {
         Some((run, instance.parse().ok()?))
     }
 
-    /// The scratch worktree in which what a run is about to land is verified.
-    pub(super) fn scratch(run: &RunId) -> WorktreeId {
-        WorktreeId(format!("{run}-landing"))
-    }
-
-    /// The scratch worktree in which commits of a run are looked at that are there already.
-    pub(super) fn looking(run: &RunId) -> WorktreeId {
-        WorktreeId(format!("{run}-looking"))
+    /// The checkouts beside the worktrees of a run in which earlier versions looked at commits.
+    pub(super) fn scratches(run: &RunId) -> [WorktreeId; 2] {
+        ["landing", "looking"].map(|what| WorktreeId(format!("{run}-{what}")))
     }
 
     /// The name as text.
@@ -226,8 +221,9 @@ mod tests {
         assert_eq!(id.as_str().parse(), Ok(id.clone()));
         assert_ne!(id, WorktreeId::of(&RunId::of(7), InstanceId(1)));
         assert_eq!(id.instance(), Some((RunId::of(7).as_str(), 12)));
-        assert_eq!(WorktreeId::scratch(&RunId::of(7)).instance(), None);
-        let scratch = WorktreeId::scratch(&RunId::of(7));
-        assert_eq!(scratch.as_str().parse(), Ok(scratch));
+        for scratch in WorktreeId::scratches(&RunId::of(7)) {
+            assert_eq!(scratch.instance(), None);
+            assert_eq!(scratch.as_str().parse(), Ok(scratch));
+        }
     }
 }

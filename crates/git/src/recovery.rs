@@ -72,7 +72,7 @@ impl Repo {
         if !is_sound {
             let held = self.hold_repository()?;
             self.forget(id)?;
-            if !self.enrol(id, &record.base)? {
+            if !self.enrol_at(id, &self.path_of(id), &record.base)? {
                 self.register(id, &record.base, &held)?;
             }
         }

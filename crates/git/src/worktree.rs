@@ -234,7 +234,11 @@ impl Repo {
 
     /// Whether git knows the worktree, and the worktree git.
     pub(super) fn is_registered(&self, id: &WorktreeId) -> bool {
-        let (path, admin) = (self.path_of(id), self.admin(id));
+        self.is_registered_at(id, &self.path_of(id))
+    }
+
+    fn is_registered_at(&self, id: &WorktreeId, path: &Path) -> bool {
+        let admin = self.admin(id);
         says(&path.join(".git")) == points_to(&admin)
             && says(&admin.join("gitdir")) == path.join(".git").as_os_str().as_bytes()
             && admin.join("HEAD").is_file()
@@ -256,15 +260,25 @@ impl Repo {
         self.set_aside(id)?;
         self.keep_commits_held(id, "its folder was gone", ftl_folder::clock::wall() / 1000, held)?;
         self.forget(id)?;
-        let path = self.path_of(id);
-        if self.enrol(id, commit)? {
+        self.register_at(id, &self.path_of(id), commit, held)
+    }
+
+    /// Has git know a worktree that is or will be in that folder. Where git must make it itself, nothing may be there.
+    pub(super) fn register_at(
+        &self,
+        id: &WorktreeId,
+        path: &Path,
+        commit: &Oid,
+        held: &Held,
+    ) -> Result<(), GitError> {
+        if self.enrol_at(id, path, commit)? {
             return Ok(());
         }
         let words = ["worktree", "add", "--quiet", "--no-checkout", "--detach"];
         let call = self.at_home(&self.common).words(["-c", "worktree.useRelativePaths=false"]).words(words);
         let call = call.words([path.as_os_str()]).words([commit.as_str()]).under(held.file());
         self.run(call)?.ok()?;
-        if self.is_registered(id) {
+        if self.is_registered_at(id, path) {
             return Ok(());
         }
         let message = format!("git made worktree {id} in another way than it was asked to");
@@ -273,17 +287,16 @@ impl Repo {
 
     /// Writes down a worktree as git does it, where git would do no more than that: git starts itself several
     /// times for it. Whether it was done; nothing is left of it if not.
-    pub(super) fn enrol(&self, id: &WorktreeId, commit: &Oid) -> Result<bool, GitError> {
-        // Settings of single worktrees, and refs that are no files, are git's own business.
-        if !self.has_plain_refs() || fs::symlink_metadata(self.common.join("config.worktree")).is_ok() {
+    pub(super) fn enrol_at(&self, id: &WorktreeId, path: &Path, commit: &Oid) -> Result<bool, GitError> {
+        if !self.can_enrol() {
             return Ok(false);
         }
         self.runner.step("enrol worktree")?;
-        let (path, admin) = (self.path_of(id), self.admin(id));
+        let admin = self.admin(id);
         let made = self.chamber.home().join("trash").join(format!("{id}.admin"));
         remove_whole(&made)?;
         let (logs, refs, above) = (made.join("logs"), made.join("refs"), self.common.join("worktrees"));
-        for folder in [&path, &logs, &refs] {
+        for folder in [path, &logs, &refs] {
             ftl_folder::make(folder).at(folder)?;
         }
         fs::create_dir_all(&above).at(&above)?;
@@ -301,12 +314,18 @@ impl Repo {
             head.and_then(|file| file.sync_all()).at(&made)?;
         }
         // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
-        if ftl_folder::rename(&made, &admin).is_ok() && self.is_registered(id) {
+        if ftl_folder::rename(&made, &admin).is_ok() && self.is_registered_at(id, path) {
             return Ok(true);
         }
         remove_whole(&made)?;
-        remove_whole(&path)?;
+        remove_whole(path)?;
         Ok(false)
+    }
+
+    /// Whether worktrees are written down here as git would do it. Settings of single worktrees, and refs that are no
+    /// files, are git's own business.
+    pub(super) fn can_enrol(&self) -> bool {
+        self.has_plain_refs() && fs::symlink_metadata(self.common.join("config.worktree")).is_err()
     }
 
     /// Something that stands where a worktree belongs and that git does not know: it is moved away, and removed
@@ -485,16 +504,21 @@ impl Repo {
         })
     }
 
-    /// Removes a scratch worktree, in which nobody works.
-    pub(super) fn drop_scratch(&self, id: &WorktreeId) -> Result<(), GitError> {
-        let _held = self.hold_repository()?;
-        self.runner.step("remove scratch")?;
-        let path = self.path_of(id);
-        if ftl_folder::metadata(&path).is_ok() {
+    /// Removes checkouts of a run that earlier versions have made beside its worktrees to look at them, and were killed
+    /// over.
+    pub(super) fn drop_checkouts_of_earlier_versions(&self, run: &RunId) -> Result<(), GitError> {
+        for id in WorktreeId::scratches(run) {
+            let path = self.path_of(&id);
+            if ftl_folder::metadata(&path).is_err() {
+                continue;
+            }
+            let _held = self.hold_repository()?;
+            self.runner.step("remove scratch")?;
             remove_whole(&path)?;
+            self.forget(&id)?;
+            self.strike(&self.index_file(&id))?;
         }
-        self.forget(id)?;
-        self.strike(&self.index_file(id))
+        Ok(())
     }
 
     pub(super) fn trash(&self, id: &WorktreeId) -> PathBuf {

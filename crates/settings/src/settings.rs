@@ -179,6 +179,10 @@ settings! {
         lints: Vec<String> = Vec::new();
         /// the command that builds it
         build: String = String::new();
+        /// where checkouts lie in which work is verified; none: below your folder of caches
+        slots: String = String::new();
+        /// names of folders with builds that stay in such a checkout for the next verify
+        warm: Vec<String> = Vec::new();
     }
 
     /// How campaigns are staffed.

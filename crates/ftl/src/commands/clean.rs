@@ -5,7 +5,7 @@
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_git::{Cleaning, GitError, Leftovers, Removable, Repo, UNDO_SECONDS};
+use ftl_git::{Cleaning, GitError, Leftovers, Removable, Repo, SlotInfo, UNDO_SECONDS};
 use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
@@ -30,13 +30,15 @@ pub(crate) fn clean(cli: &GlobalArgs, asked: &Clean, out: &Out) -> Result<ExitSt
     let now = clock::wall() / 1000;
     let cleaning = Cleaning { has_ended: &has_ended, old: u64::from(asked.older_than) * DAY, now };
     let found = repo.leftovers(&cleaning).map_err(|error| git_failure(&error))?;
+    let slots = repo.slots().map_err(|error| git_failure(&error))?;
     if asked.yes {
         repo.clean(&found, now).map_err(|error| git_failure(&error))?;
+        repo.remove_slots().map_err(|error| git_failure(&error))?;
     }
     if out.is_json() {
-        out.json(&document(&found, asked.yes))?;
+        out.json(&document(&found, &slots, asked.yes))?;
     } else {
-        out.text(&text(&found, asked.yes))?;
+        out.text(&format!("{}{}", text(&found, asked.yes), checkouts(&slots, asked.yes)))?;
     }
     Ok(ExitStatus::Done)
 }
@@ -54,13 +56,23 @@ fn undo(repo: &Repo, out: &Out) -> Result<ExitStatus, CommandError> {
     Ok(ExitStatus::Done)
 }
 
-fn document(found: &Leftovers, done: bool) -> Json {
+/// The checkouts to verify in, which are no leftovers: they lie ready, and are made again.
+fn checkouts(slots: &[SlotInfo], done: bool) -> String {
+    let Some(folder) = slots.first().and_then(|slot| slot.path.parent()) else { return String::new() };
+    let (count, bytes) = (paint::count(slots.len(), "checkout"), slots.iter().map(|slot| slot.bytes).sum());
+    let folder = paint::safe(&folder.to_string_lossy()).to_string();
+    let word = if done { "removed, unless they are in use" } else { "lie ready to verify in" };
+    format!("{count} {word}: {} in {folder}\n", size(bytes))
+}
+
+fn document(found: &Leftovers, slots: &[SlotInfo], done: bool) -> Json {
     let list = |all: &[Removable]| -> Vec<Json> {
         all.iter().map(|one| json!({ "name": one.name, "why": one.why })).collect()
     };
     json!({
         "branches": list(&found.branches), "kept": list(&found.kept), "worktrees": list(&found.worktrees),
         "bytes": found.bytes, "expired": found.expired(), "done": done,
+        "checkouts": slots.iter().map(|one| json!({ "path": one.path, "bytes": one.bytes })).collect::<Vec<_>>(),
         "undo": done.then_some("ftl clean --undo"), "undo_days": UNDO_SECONDS / DAY,
     })
 }

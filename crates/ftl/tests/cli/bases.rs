@@ -29,8 +29,13 @@ fn repository(check: &str) -> (Dir, Dir) {
 
 /// How often the script was run on the base.
 fn base_runs(outside: &Dir) -> usize {
+    runs_on(outside, "base")
+}
+
+/// How often it was run on the base, or on the work.
+fn runs_on(outside: &Dir, what: &str) -> usize {
     let runs = std::fs::read_to_string(outside.path("runs")).unwrap_or_default();
-    runs.lines().filter(|line| *line == "base").count()
+    runs.lines().filter(|line| *line == what).count()
 }
 
 /// The builder hangs while it plans, until somebody ends it.
@@ -100,6 +105,46 @@ fn the_base_is_run_beside_the_conversation_and_not_after_it() {
     let json = dir.ftl(&[&RUN[..], &["--json"]].concat()).code(0).json();
     assert_eq!(json["standing"], "complete", "{json:#}");
     assert_eq!((base_runs(&outside), dir.read("greet.txt").as_str()), (1, "hello\n"));
+    assert_eq!(runs_on(&outside, "work"), 1, "what was verified in a checkout lands without being run again");
+}
+
+#[test]
+fn work_that_others_have_landed_before_is_verified_again_where_it_lands() {
+    let (dir, outside) = repository("grep -q hello greet.txt\n");
+    // Somebody else's commit is on the branch by the time it is delivered: another tree than the one that was verified.
+    let slow = script(PLAN).replace(
+        "form = \"plan\"\n",
+        &format!("form = \"plan\"\n[[scene.step]]\nuntil = '{}'\n", outside.path("go").display()),
+    );
+    dir.write(".ftl/play.toml", slow);
+    let running = dir.start(&[&RUN[..], &["--json"]].concat());
+    until("the base was run", || base_runs(&outside) == 1);
+    dir.write("other.txt", "theirs\n");
+    dir.git(&["add", "other.txt"]);
+    dir.git(&["commit", "-qm", "theirs"]);
+    outside.write("go", "");
+    let json = running.ended().code(0).json();
+    assert_eq!(json["standing"], "complete", "{json:#}");
+    assert_eq!(runs_on(&outside, "work"), 2, "the work, and the work beside theirs");
+    assert_eq!((dir.read("greet.txt").as_str(), dir.read("other.txt").as_str()), ("hello\n", "theirs\n"));
+}
+
+#[test]
+fn what_git_ignores_in_the_worktree_has_no_part_in_a_verdict() {
+    let (dir, outside) = repository("test ! -e beside.log && grep -q hello greet.txt\n");
+    // Somebody has left something beside the work that git ignores.
+    let leaves = format!(
+        "form = \"plan\"\n[[scene.step]]\nuntil = '{}'\n",
+        outside.path("go").display()
+    );
+    dir.write(".ftl/play.toml", script(PLAN).replace("form = \"plan\"\n", &leaves));
+    let running = dir.start(&[&RUN[..], &["--json"]].concat());
+    let worktree = || std::fs::read_dir(dir.path(".ftl/worktrees")).ok()?.flatten().next();
+    until("there is a worktree", || base_runs(&outside) == 1 && worktree().is_some());
+    std::fs::write(worktree().unwrap().path().join("beside.log"), "").unwrap();
+    outside.write("go", "");
+    let json = running.ended().code(0).json();
+    assert_eq!(json["standing"], "complete", "{json:#}");
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn every_checkout_is_set_up_and_gets_the_ignored_files_that_are_listed() {
     dir.write("ftl.toml", format!("{BOUND}{setup}")).write(".env", "word");
     let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
     assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
-    assert_eq!(dir.read("setups"), "x\nx\nx\n", "the worktree, the base, the landing");
+    assert_eq!(dir.read("setups"), "x\nx\nx\n", "the worktree, the base, the verify");
     // A worktree that cannot be set up is none.
     let dir = briefed(&implements(GOOD), &[task("001", "add-mul", &["calc.py"], verify)]);
     dir.write("ftl.toml", format!("{BOUND}[worktree]\nsetup = \"echo no room >&2; exit 3\"\n"));

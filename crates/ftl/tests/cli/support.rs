@@ -45,6 +45,13 @@ impl Dir {
         self.0.join(name)
     }
 
+    /// The folder of caches that commands here are told of: beside the folder, for checkouts lie below no project.
+    pub(crate) fn cache(&self) -> PathBuf {
+        let mut name = self.0.clone().into_os_string();
+        name.push(".cache");
+        name.into()
+    }
+
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Dir {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -86,6 +93,7 @@ impl Dir {
     /// Nothing of whoever runs the tests reaches a command: no settings, no name.
     fn alone(&self, command: &mut Command) {
         command.env("XDG_CONFIG_HOME", self.0.join("settings")).env("USER", "tester");
+        command.env("XDG_CACHE_HOME", self.cache());
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     }
 
@@ -283,6 +291,7 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 impl Drop for Dir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(self.cache());
     }
 }
 

@@ -87,7 +87,7 @@ impl Stage {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ftl"));
         command.args(args).current_dir(&self.root).stdin(Stdio::null());
         command.env("HOME", self.folder.path()).env("FTL_BY", "tester").env("NO_COLOR", "1");
-        command.env_remove("XDG_CONFIG_HOME").env_remove("FTL_ATTEMPT");
+        command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME").env_remove("FTL_ATTEMPT");
         command
     }
 

@@ -14,7 +14,7 @@ use crate::support::{Stage, WHEN, commit, files, git};
 /// Why a delivery stays, and what the person did to the checkout.
 type Case = (&'static str, fn(&std::path::Path));
 
-fn deliver_if(stage: &Stage, how: Delivery, verify: fn(&MergedTree) -> Checked) -> Delivered {
+fn deliver_if(stage: &Stage, how: Delivery, verify: impl Fn(&MergedTree) -> Checked) -> Delivered {
     let delivering = Delivering { run: &stage.run, how, message: "Deliver it", when: WHEN };
     stage.repo.deliver(&delivering, &Cancel::new(), &mut |merged| Ok(verify(merged))).unwrap()
 }
@@ -133,7 +133,9 @@ fn a_branch_that_has_moved_is_merged_with_when_that_is_clean_and_verified() {
         let start = stage.git(&["rev-parse", "main"]);
         assert_stays(&stage, how, |_| Checked::Failed("red".to_owned()), "red");
         let delivered = deliver_if(&stage, how, |merged| {
-            assert!(merged.path.join("later").exists() && merged.path.join("new.txt").exists());
+            stage.looks(&merged.commit, |checkout| {
+                assert!(checkout.join("later").exists() && checkout.join("new.txt").exists());
+            });
             Checked::Passed
         });
         assert_eq!(delivered.status, DeliveryStatus::Landed, "{}", delivered.summary);

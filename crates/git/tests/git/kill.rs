@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
 use ftl_folder::id::RunId;
-use ftl_git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, StepHook, WorktreeId};
+use ftl_git::{
+    Checked, Checkout, Delivering, FileSystem, GitError, Landed, Landing, Repo, StepHook, Wanted, WorktreeId,
+};
 use ftl_process::Cancel;
 
 use crate::saves::{ABLE, ONLY_LINKS};
-use crate::support::{Stage, WHEN, assert_kept, files, git, key, open};
+use crate::support::{Stage, WHEN, assert_kept, commit, files, git, key, lines, open};
 
 /// Ends this process before a step.
 struct Reaper {
@@ -58,6 +60,7 @@ fn act(repo: &Repo, deed: &str) {
         "land" => drop(land(repo, 1)),
         "conflict" => drop(land(repo, 2)),
         "deliver" => drop(deliver(repo)),
+        "look" => look(repo),
         "undo" => drop(repo.undo_delivery(&run(), "Ada").unwrap()),
         other => panic!("{other} is not known"),
     }
@@ -77,6 +80,18 @@ fn deliver(repo: &Repo) -> Delivered {
     let run = run();
     let delivering = Delivering { run: &run, how: Delivery::Squash, message: "m", when: WHEN };
     repo.deliver(&delivering, &Cancel::new(), &mut |_| Ok(Checked::Passed)).unwrap()
+}
+
+/// Looks at the commit that the run began from, and leaves something there.
+fn look(repo: &Repo) {
+    let base = repo.branch(&run()).unwrap().base;
+    let mut look = |at: &Checkout<'_>| {
+        assert_eq!(fs::read_to_string(at.path().join("src/one.txt")).unwrap(), lines("one", 20));
+        assert!(!at.path().join("left").exists() && !at.path().join("new").exists());
+        fs::write(at.path().join("left"), "").unwrap();
+        fs::write(at.path().join("src/one.txt"), "changed").unwrap();
+    };
+    repo.check_out(Wanted::commit(&base), &Cancel::new(), &mut look).unwrap();
 }
 
 /// A file system by what it can do.
@@ -167,6 +182,22 @@ fn opening() {
             assert_eq!(git(&repo.path_of(&id), &["status", "--porcelain"]), "");
         },
     );
+}
+
+#[test]
+fn looking() {
+    let nothing_is_left = |repo: &Repo, root: &Path| {
+        assert_eq!(git(root, &["worktree", "list"]).lines().count(), 1);
+        look(repo);
+    };
+    sweep("look", |_| {}, nothing_is_left);
+    let switched = |stage: &Stage| {
+        fs::write(stage.root().join("new"), "later").unwrap();
+        fs::write(stage.root().join("src/one.txt"), "later").unwrap();
+        commit(&stage.root(), "later");
+        stage.looks(&stage.git(&["rev-parse", "HEAD"]).parse().unwrap(), |_| {});
+    };
+    sweep("look", switched, nothing_is_left);
 }
 
 #[test]

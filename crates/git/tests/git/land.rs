@@ -34,10 +34,13 @@ fn work_lands_merged_and_verified_and_the_person_sees_nothing() {
     let (first, _, count) = done(stage.land(1));
     assert_eq!((stage.tip(), count), (first.clone(), 1));
     let landed = stage.land_if(2, |merged| {
-        let text = fs::read_to_string(merged.path.join("src/one.txt")).unwrap();
-        assert!(text.starts_with("ONE 1\n") && text.ends_with("ONE 20\n"));
-        assert!(!merged.path.join("left.log").exists() && !merged.unchanged);
-        fs::write(merged.path.join("result.tmp"), "made by the tests").unwrap();
+        assert!(!merged.unchanged);
+        stage.looks(&merged.commit, |checkout| {
+            let text = fs::read_to_string(checkout.join("src/one.txt")).unwrap();
+            assert!(text.starts_with("ONE 1\n") && text.ends_with("ONE 20\n"));
+            assert!(!checkout.join("left.log").exists());
+            fs::write(checkout.join("result.tmp"), "made by the tests").unwrap();
+        });
         Checked::Passed
     });
     let (second, tree, _) = done(landed.unwrap());

@@ -10,8 +10,8 @@ use ftl_core::run::InstanceId;
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_git::{
-    Checked, GitError, IdempotencyKey, Landed, Landing, MergedTree, Oid, Person, Repo, Settings, Worktree,
-    WorktreeId,
+    Checked, GitError, IdempotencyKey, Landed, Landing, MergedTree, Oid, Person, Repo, Settings, Wanted,
+    Worktree, WorktreeId,
 };
 use ftl_process::Cancel;
 use tempfile::TempDir;
@@ -63,7 +63,7 @@ impl Stage {
     pub(crate) fn land_if(
         &self,
         instance: u32,
-        verify: fn(&MergedTree) -> Checked,
+        verify: impl Fn(&MergedTree) -> Checked,
     ) -> Result<Landed, GitError> {
         let (worktree, key) = (self.id(instance), key(instance));
         let landing = Landing { worktree: &worktree, key: &key, tree: None, message: "Do it", when: WHEN };
@@ -72,6 +72,11 @@ impl Stage {
 
     pub(crate) fn land(&self, instance: u32) -> Landed {
         self.land_if(instance, |_| Checked::Passed).unwrap()
+    }
+
+    /// Looks at a checkout of a commit.
+    pub(crate) fn looks<T>(&self, commit: &Oid, mut look: impl FnMut(&Path) -> T) -> T {
+        self.repo.check_out(Wanted::commit(commit), &Cancel::new(), &mut |at| look(at.path())).unwrap()
     }
 
     pub(crate) fn tip(&self) -> Oid {
@@ -97,6 +102,7 @@ pub(crate) fn open(folder: &Path, set: impl FnOnce(&mut Settings)) -> Result<Rep
     let mut settings = Settings::of(person);
     settings.home = Some(folder.join("home"));
     settings.config = Some(folder.join("home/.config/git"));
+    settings.cache = Some(folder.join("home/.cache"));
     set(&mut settings);
     Repo::open(&StateFolder::at(folder.join("a repository")), settings)
 }

@@ -18,6 +18,7 @@ use ftl_core::machine::MachineCause;
 use ftl_core::run::{Action, ActionId, ActionTarget, Failure, FailureKind, ROOT, Usage};
 use ftl_core::value::{Fields, Name};
 
+use super::checkout::{CheckoutOf, Ready};
 use super::gates::{Command, no_answer};
 use super::{Site, Sites, lock};
 use crate::executors::agents::nothing_used;
@@ -202,7 +203,7 @@ impl Sites {
     fn question(&self, job: &Job, site: &Site, command: Command<'_>) -> Result<Question, Failure> {
         let tree = site.repo.tree_of(&site.tree.base)?;
         let env = self.environment.of_command(command.kind);
-        let key = bound_to(tree.as_str(), command.text, &env);
+        let key = self.checkout_key(&tree, command.text, &env);
         let made = self.noted(job)?.map(|noted| noted.spec.delta).unwrap_or_default();
         let (repo, base, text) = (site.repo.clone(), site.tree.base.clone(), command.text.to_owned());
         Ok(Question { repo, base, tree, command: text, timeout: command.timeout, env, made, key })
@@ -270,9 +271,9 @@ impl Sites {
     }
 
     fn run_on_base(&self, job: &Job, question: &Question) -> Came {
-        let mut run = |checkout: &Path| -> Came {
-            let folder = match self.furnish(job, &question.repo, checkout) {
-                Ok(folder) => folder,
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Came {
+            let folder = match ready {
+                Ok(ready) => ready.folder.to_owned(),
                 Err(CouldNotRun::NotStarted(why)) => return Came::Broken(first_line(&why)),
                 Err(why) => return Came::Failed(no_answer(&why)),
             };
@@ -282,7 +283,7 @@ impl Sites {
             let at = ProbeFolder { folder: &folder, made: &question.made, env: &question.env };
             self.came_of(&question.command, ran, at)
         };
-        match question.repo.look_at(&job.run, &question.base, &job.cancel, &mut run) {
+        match self.in_checkout(job, CheckoutOf::commit(&question.repo, &question.base), &mut run) {
             Ok(came) => came,
             Err(error) => Came::Failed(error.into()),
         }
@@ -328,10 +329,30 @@ impl Sites {
         fault(head).or_else(|| fault(tail))
     }
 
-    /// Remembers how a command went on a tree that others will build upon.
+    /// What a command showed in a clean checkout of a tree, where that is noted.
+    pub(super) fn known(
+        &self,
+        tree: &Oid,
+        command: &str,
+        env: &[(OsString, OsString)],
+    ) -> Result<Option<VerifyMeasure>, Failure> {
+        let note = self.note(BASES, &self.checkout_key(tree, command, env))?;
+        Ok(note.and_then(|note| serde_json::from_str(&note).unwrap_or_default()))
+    }
+
+    /// Notes how a command went in a clean checkout of a tree: others may build upon that tree, or land it.
     pub(super) fn is_known(&self, tree: &Oid, ran: &VerifyMeasure, kind: CommandKind) -> Result<(), Failure> {
         let env = self.environment.of_command(kind);
-        self.put_note(BASES, &bound_to(tree.as_str(), &ran.command, &env), &Some(ran))
+        self.put_note(BASES, &self.checkout_key(tree, &ran.command, &env), &Some(ran))
+    }
+
+    /// What an answer of a clean checkout is bound to: the tree, the command, its environment, and what was done in the
+    /// checkout before.
+    fn checkout_key(&self, tree: &Oid, command: &str, env: &[(OsString, OsString)]) -> String {
+        if self.setup.is_empty() {
+            return bound_to(tree.as_str(), command, env);
+        }
+        self.look_key(tree, command, env)
     }
 
     /// The commands by which the work of a job is judged.
@@ -451,9 +472,9 @@ impl Sites {
             return Ok(ProbeReport::Fine);
         }
         let job = job_of_nobody(cancel);
-        let mut looked = |checkout: &Path| -> Result<ProbeReport, Failure> {
-            let folder = match self.furnish(&job, &repo, checkout) {
-                Ok(folder) => folder,
+        let mut looked = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<ProbeReport, Failure> {
+            let folder = match ready {
+                Ok(ready) => ready.folder.to_owned(),
                 Err(CouldNotRun::NotStarted(why)) => {
                     let why = format!("a new worktree could not be set up: {}", first_line(&why));
                     return Ok(ProbeReport::Broken(why));
@@ -465,7 +486,7 @@ impl Sites {
                 |command: &str| yard.shell(command, cancel).ok().and_then(|ended| ProbeOutput::of(&ended));
             Ok(look::look(commands, ProbeFolder { folder: &folder, made, env: &env }, &mut run))
         };
-        let looked = repo.look_at(&job.run, &head, cancel, &mut looked)??;
+        let looked = self.in_checkout(&job, CheckoutOf::commit(&repo, &head), &mut looked)??;
         if looked == ProbeReport::Fine {
             self.put_note(LOOKED, &key, &true)?;
         }

@@ -13,6 +13,7 @@ use ftl_core::plan::TaskStatus;
 use ftl_core::run::{ActionTarget, Failure};
 use ftl_core::value::Value;
 
+use super::checkout::{CheckoutOf, Ready};
 use super::story::verify_note;
 use super::{Sites, prefix};
 use crate::executors::admission::{Admission, Rank};
@@ -23,6 +24,7 @@ use crate::executors::typed::{Done, params, perform_unread, shaped};
 use crate::executors::workspaces::{BriefSources, brief, read_plan};
 use crate::executors::{Job, Report};
 use ftl_code::context::Sources;
+use ftl_gates::verify::CouldNotRun;
 use ftl_git::{Branch, ErrorKind, GitError, Repo};
 use ftl_records::campaign::no_campaign;
 use ftl_records::plan_file::merge::CampaignTask;
@@ -139,12 +141,12 @@ impl Sites {
         let Some((repo, branch)) = self.run_s_branch(job)? else {
             return self.analyze_in(job, asked, self.place().root());
         };
-        let mut look = |checkout: &Path| match self.furnish(job, &repo, checkout) {
-            Ok(folder) => self.analyze_in(job, asked, &folder),
+        let mut look = |ready: Result<Ready<'_>, CouldNotRun>| match ready {
+            Ok(ready) => self.analyze_in(job, asked, ready.folder),
             // Nothing can be run there, so nothing is known about blocks but that they are.
             Err(_) => analyzed(&self.paper, asked, &|_| Err(String::from("its worktree cannot be set up"))),
         };
-        repo.look_at(&job.run, &branch.tip, &job.cancel, &mut look)?
+        self.in_checkout(job, CheckoutOf::commit(&repo, &branch.tip), &mut look)?
     }
 
     fn analyze_in(&self, job: &Job, asked: &ObserverAnalyze, folder: &Path) -> Result<Analysis, Failure> {

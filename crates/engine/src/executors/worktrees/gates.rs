@@ -5,13 +5,16 @@ use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::machine::MachineCause;
 use ftl_core::run::{Failure, FailureKind};
 
-use super::Sites;
+use super::base::Base;
 use super::brief::Noted;
+use super::checkout::{CheckoutOf, Ready};
+use super::{Site, Sites};
 use crate::executors::Job;
 use crate::executors::typed::Done;
 use crate::executors::workspaces::file_text;
-use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, against, signature_of};
+use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure, against, signature_of};
 use ftl_gates::{Finding, FindingAllowance, Work, allow, integrity, preflight, scope};
+use ftl_git::Oid;
 use ftl_git::change::Change;
 use ftl_settings::environment::CommandKind;
 
@@ -27,6 +30,12 @@ pub(super) struct Command<'a> {
     pub(super) kind: CommandKind,
 }
 
+/// What a command showed, and the tree that stood there afterwards.
+struct Verified {
+    ran: VerifyMeasure,
+    after: Oid,
+}
+
 impl Sites {
     /// Performs `verify.run`.
     pub(in crate::executors) fn run_verify(&self, job: &Job, asked: &VerifyRun) -> Done<VerifyRun> {
@@ -35,19 +44,39 @@ impl Sites {
         let command = Command { text: &asked.command, timeout: asked.timeout, kind };
         let base = self.base(job, &site, command)?;
         let tree = site.standing()?;
-        let env = self.environment.of_command(kind);
-        let yard = self.yard(job, site.folder.clone(), ("verify", env), asked.timeout);
-        let ran = verify::run(&yard, &asked.command, tree.as_str(), RepeatPolicy::default(), &job.cancel);
-        if let Some(failure) = self.blame(&base, &site.folder, ran.as_ref()) {
-            return Err(failure);
-        }
-        let (ran, base) = (ran.map_err(|why| no_answer(&why))?, base.ran);
+        let Verified { ran, after } = self.verify_in_checkout(job, &site, command, (&tree, &base))?;
         let mut findings = self.look(&site.change(&tree)?, noted.as_ref());
-        findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
+        findings.extend(base.ran.iter().flat_map(|base| against(base, &ran).findings));
         self.allow(&mut findings, noted.as_ref());
-        let report = ran.report(tree.as_str(), base.as_ref(), &findings);
-        let after = site.standing()?;
-        Ok(if after == tree { report } else { changed_itself(report, &site.difference(&tree, &after)?) })
+        let report = ran.report(tree.as_str(), base.ran.as_ref(), &findings);
+        if after != tree {
+            return Ok(changed_itself(report, &site.difference(&tree, &after)?));
+        }
+        self.is_known(&tree, &ran, kind)?;
+        Ok(report)
+    }
+
+    /// Runs a command on exactly what stands in a worktree, in a checkout of it: what git ignores there, and what a
+    /// process of the agent's still does there, has no part in the answer.
+    fn verify_in_checkout(
+        &self,
+        job: &Job,
+        site: &Site,
+        command: Command<'_>,
+        (tree, base): (&Oid, &Base),
+    ) -> Result<Verified, Failure> {
+        let of = CheckoutOf { repo: &site.repo, commit: &site.tree.base, tree: Some(tree) };
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<Verified, Failure> {
+            let ready = ready.map_err(|why| no_answer(&why))?;
+            let env = self.environment.of_command(command.kind);
+            let yard = self.yard(job, ready.folder.to_owned(), ("verify", env), command.timeout);
+            let ran = verify::run(&yard, command.text, tree.as_str(), RepeatPolicy::default(), &job.cancel);
+            if let Some(failure) = self.blame(base, ready.folder, ran.as_ref()) {
+                return Err(failure);
+            }
+            Ok(Verified { ran: ran.map_err(|why| no_answer(&why))?, after: ready.tree()? })
+        };
+        self.in_checkout(job, of, &mut run)?
     }
 
     /// What scope and integrity show. Without a brief nobody has said which files may change.

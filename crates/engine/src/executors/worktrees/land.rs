@@ -19,6 +19,7 @@ use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
 
 use super::brief::Noted;
+use super::checkout::{CheckoutOf, Ready};
 use super::message::{About, Author, cut_subject};
 use super::{Met, Route, Site, Sites};
 use crate::executors::typed::Done;
@@ -145,7 +146,7 @@ impl Sites {
         Ok(answer)
     }
 
-    /// Looks at what would land, in a clean checkout of it.
+    /// Looks at what would land, in a clean checkout of it where its commands have not passed in one already.
     fn judge(
         &self,
         job: &Job,
@@ -158,25 +159,45 @@ impl Sites {
         if blocks(&findings) {
             return Ok(Checked::Failed(render_findings(&findings)));
         }
-        let folder = self.furnish(job, &site.repo, &merged.path)?;
         // A story without a delta is about its tests as much as about anything else.
         let brief = wish.noted.as_ref().map(Noted::brief);
         let needed = brief.map(|brief| restore(&change, &brief, &[])).unwrap_or_default();
-        let is_whole = needed == Restore::default();
-        put_back(&folder, &change, &needed).map_err(|error| unlooked(machine::failure("", &error)))?;
         // A story without a brief is tested; a task is verified.
         let kind = if wish.noted.is_some() { CommandKind::Verify } else { CommandKind::Tests };
-        for command in &wish.verify {
-            let env = self.environment.of_command(kind);
-            let ran = self.passes(job, &folder, (command, env), &merged.tree)?;
-            if ran.outcome != VerifyOutcome::Passed {
-                return Ok(Checked::Failed(format!("merged, it does not pass: {}", ran.summary)));
+        let is_whole = needed == Restore::default();
+        if is_whole && self.have_passed(&wish.verify, kind, &merged.tree).map_err(unlooked)? {
+            return Ok(Checked::Passed);
+        }
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<Checked, CouldNotRun> {
+            let folder = ready?.folder;
+            put_back(folder, &change, &needed).map_err(|error| unlooked(machine::failure("", &error)))?;
+            for command in &wish.verify {
+                let env = self.environment.of_command(kind);
+                let ran = self.passes(job, folder, (command, env), &merged.tree)?;
+                if ran.outcome != VerifyOutcome::Passed {
+                    return Ok(Checked::Failed(format!("merged, it does not pass: {}", ran.summary)));
+                }
+                if is_whole {
+                    self.is_known(&merged.tree, &ran, kind).map_err(unlooked)?;
+                }
             }
-            if is_whole {
-                self.is_known(&merged.tree, &ran, kind).map_err(unlooked)?;
+            Ok(Checked::Passed)
+        };
+        let looked = self.in_checkout(job, CheckoutOf::commit(&site.repo, &merged.commit), &mut run);
+        looked.map_err(|error| unlooked(error.into()))?
+    }
+
+    /// Whether all commands are known to have passed in a clean checkout of exactly this tree, in this environment: then
+    /// they need not be run on it again.
+    fn have_passed(&self, commands: &[String], kind: CommandKind, tree: &Oid) -> Result<bool, Failure> {
+        let env = self.environment.of_command(kind);
+        for command in commands {
+            let known = self.known(tree, command, &env)?;
+            if known.is_none_or(|ran| ran.outcome != VerifyOutcome::Passed) {
+                return Ok(false);
             }
         }
-        Ok(Checked::Passed)
+        Ok(!commands.is_empty())
     }
 
     fn passes(
@@ -264,15 +285,19 @@ impl Sites {
         merged: &MergedTree,
         commands: &[String],
     ) -> Result<Checked, CouldNotRun> {
-        let folder = self.furnish(job, repo, &merged.path)?;
-        for command in commands {
-            let env = self.environment.of_delivery();
-            let ran = self.passes(job, &folder, (command, env), &merged.tree)?;
-            if ran.outcome != VerifyOutcome::Passed {
-                return Ok(Checked::Failed(format!("`{command}`: {}", ran.summary)));
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<Checked, CouldNotRun> {
+            let folder = ready?.folder;
+            for command in commands {
+                let env = self.environment.of_delivery();
+                let ran = self.passes(job, folder, (command, env), &merged.tree)?;
+                if ran.outcome != VerifyOutcome::Passed {
+                    return Ok(Checked::Failed(format!("`{command}`: {}", ran.summary)));
+                }
             }
-        }
-        Ok(Checked::Passed)
+            Ok(Checked::Passed)
+        };
+        let looked = self.in_checkout(job, CheckoutOf::commit(repo, &merged.commit), &mut run);
+        looked.map_err(|error| unlooked(error.into()))?
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `base` | how commands go on what work starts from, beside the first conversation; whether they can be run |
 //! | `brief` | what an instance was told to build, noted |
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
+//! | `checkout` | the one function that hands out a checkout to verify in |
 //! | `inherit` | what an earlier attempt at the same brief left |
 //! | `gates` | `verify.run`, `preflight.check`, `file.read`; the work that other gates look at |
 //! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
@@ -23,6 +24,7 @@
 mod base;
 mod brief;
 mod campaign;
+mod checkout;
 mod close;
 mod gates;
 mod inherit;
@@ -80,6 +82,10 @@ pub struct Sites {
     setup: String,
     copied: Vec<String>,
     unkept: Vec<String>,
+    /// Where checkouts to verify in lie, if a setting says so.
+    slots: Option<PathBuf>,
+    /// The builds that stay in such a checkout.
+    warm: Vec<String>,
     commands: Commands,
     environment: Environment,
     style: message::Style,
@@ -135,6 +141,8 @@ impl Sites {
             setup: settings.worktree.setup.trim().to_owned(),
             copied: settings.worktree.copy.clone(),
             unkept: settings.keep.ignore.clone(),
+            slots: Some(settings.worktree.slots.trim()).filter(|path| !path.is_empty()).map(PathBuf::from),
+            warm: settings.worktree.warm.clone(),
             commands: config.commands(),
             environment: config.environment().clone(),
             style: message::Style::of(config),
@@ -195,6 +203,7 @@ impl Sites {
             if missing { GitError { trouble: ErrorKind::Machine, ..error } } else { error }
         })?;
         let repo = repo.not_keeping(self.unkept.clone());
+        let repo = repo.checking_out(self.slots.clone(), self.warm.clone());
         let repo = self.fence.iter().cloned().fold(repo, Repo::fenced);
         Ok(open.insert(repo).clone())
     }
@@ -278,13 +287,6 @@ impl Sites {
         }
         let said = last_lines(&ended.err);
         Err(CouldNotRun::NotStarted(format!("`{}`: {}: {said}", self.setup, ended.sentence())))
-    }
-
-    /// Makes a clean checkout one in which commands can run: listed files, then the setup command.
-    fn furnish(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<PathBuf, CouldNotRun> {
-        repo.copy_ignored(checkout).map_err(|error| land::unlooked(error.into()))?;
-        self.set_up(job, repo, checkout)?;
-        Ok(folder_in(repo, checkout))
     }
 
     /// A place for commands of a job: what they are for, and what they see.

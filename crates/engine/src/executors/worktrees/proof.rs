@@ -12,12 +12,13 @@ use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Value;
 
 use super::Sites;
+use super::checkout::{CheckoutOf, Ready};
 use super::gates::no_answer;
 use super::story::about;
 use crate::executors::Job;
 use crate::executors::typed::Done;
 use ftl_code::context::read_source;
-use ftl_gates::verify::{self, RepeatPolicy};
+use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy};
 use ftl_git::Oid;
 use ftl_settings::environment::CommandKind;
 
@@ -60,18 +61,18 @@ impl Sites {
             let message = format!("{} pieces of evidence; {MAX_EVIDENCE} is the most", all.len());
             return Ok(proof(&tree, vec![message], 0));
         }
-        let mut look = |checkout: &Path| -> Result<Vec<String>, Failure> {
-            let folder = self.furnish(job, &repo, checkout).map_err(|why| no_answer(&why))?;
-            let tests = self.tests_of(job, &folder)?;
+        let mut look = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<Vec<String>, Failure> {
+            let folder = ready.map_err(|why| no_answer(&why))?.folder;
+            let tests = self.tests_of(job, folder)?;
             let mut missing = Vec::new();
             for one in all {
-                if let Some(why) = self.unsupported(job, &folder, one, &tests, &tree)? {
+                if let Some(why) = self.unsupported(job, folder, one, &tests, &tree)? {
                     missing.push(format!("{}: {why}", one.claim.trim()));
                 }
             }
             Ok(missing)
         };
-        let missing = repo.look_at(&job.run, &branch.tip, &job.cancel, &mut look)??;
+        let missing = self.in_checkout(job, CheckoutOf::commit(&repo, &branch.tip), &mut look)??;
         Ok(proof(&tree, missing, all.len()))
     }
 

@@ -4,15 +4,18 @@
 //! A move of the person's branch is noted before it is made. After a crash it is found made or it is made again
 //! from where the branch is then; it is never made twice.
 
+use std::path::Path;
+
 use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_core::run::{Failure, FailureKind};
 
+use super::checkout::{CheckoutOf, Ready};
 use super::gates::no_answer;
 use super::{Sites, prefix};
 use crate::executors::Job;
 use ftl_folder as folder;
 use ftl_folder::clock;
-use ftl_gates::verify::{self, RepeatPolicy, VerifyMeasure};
+use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure};
 use ftl_git::patch::{BranchMove, Saying};
 use ftl_git::{Oid, Repo, WorktreeId};
 use ftl_settings::environment::CommandKind;
@@ -82,24 +85,16 @@ impl Sites {
         let tree = tree.map_err(|why| failed(format!("the patch does not fit {}: {why}", head.short())))?;
         let saying = Saying { message: "Tested by ftl", trailers: &[], when: 0 };
         let commit = repo.commit_tree(&tree, &head, saying)?;
-        let mut looked = None;
-        repo.look_at(&job.run, &commit, &job.cancel, &mut |checkout| {
-            looked = Some(self.run_suites(job, &repo, checkout, &tree));
-        })?;
-        let suites = looked.unwrap_or_else(|| Err(failed("the checkout was not looked at")))?;
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| {
+            self.run_suites(job, ready.map_err(|why| no_answer(&why))?.folder, &tree)
+        };
+        let suites = self.in_checkout(job, CheckoutOf::commit(&repo, &commit), &mut run)??;
         Ok((tree, suites))
     }
 
-    fn run_suites(
-        &self,
-        job: &Job,
-        repo: &Repo,
-        checkout: &std::path::Path,
-        tree: &Oid,
-    ) -> Result<Vec<Suite>, Failure> {
+    fn run_suites(&self, job: &Job, folder: &Path, tree: &Oid) -> Result<Vec<Suite>, Failure> {
         let could_not = |why: String| Failure::new(FailureKind::CouldNotRun, why);
-        let folder = self.furnish(job, repo, checkout).map_err(|why| no_answer(&why))?;
-        let commands = self.commands.or_found(&folder);
+        let commands = self.commands.or_found(folder);
         if commands.tests.is_empty() {
             let message = "nothing here says how to test it (hint: set worktree.tests in ftl.toml)";
             return Err(could_not(message.to_owned()));
@@ -109,7 +104,7 @@ impl Sites {
         let mut suites = Vec::new();
         for (kind, environment, command) in named {
             let env = self.environment.of_command(environment);
-            let yard = self.yard(job, folder.clone(), (kind, env), None);
+            let yard = self.yard(job, folder.to_owned(), (kind, env), None);
             let ran = verify::run(&yard, command, tree.as_str(), RepeatPolicy::default(), &job.cancel)
                 .map_err(|why| no_answer(&why))?;
             suites.push(Suite { kind, ran });

@@ -17,7 +17,7 @@ use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::Yard;
 use ftl_gates::verify::{self, RepeatPolicy};
-use ftl_git::GitError;
+use ftl_git::{GitError, SlotPlace};
 use ftl_process::{Cancel, Guard, How, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
@@ -34,6 +34,9 @@ const MAX_KNOCK: Duration = Duration::from_millis(500);
 pub(super) fn examine(place: &StateFolder, config: &Config, deep: bool) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     let has_git = repository(place, &mut found);
+    if has_git {
+        checkouts(place, config, &mut found);
+    }
     agents(config, &mut found);
     let commands = config.commands().or_found(place.root());
     let workroom = Workroom::make(config).ok();
@@ -68,6 +71,46 @@ fn repository(place: &StateFolder, found: &mut Vec<DoctorFinding>) -> bool {
             false
         }
     }
+}
+
+/// Where work is verified, and whether what it needs is found from there.
+fn checkouts(place: &StateFolder, config: &Config, found: &mut Vec<DoctorFinding>) {
+    let settings = &config.settings().worktree;
+    let named = Some(settings.slots.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
+    match SlotPlace::planned(place, named) {
+        Ok(slots) => {
+            let text = format!("work is verified in checkouts below {}", slots.path().display());
+            let why = slots.aside().map(|why| format!(", because {why}")).unwrap_or_default();
+            found.push(fine(Area::Repository, format!("{text}{why}")));
+        }
+        Err(error) => {
+            let hint = error.hint.clone().unwrap_or_else(|| String::from("see who may write there"));
+            found.push(look_at(Area::Repository, error.message, hint));
+        }
+    }
+    if settings.setup.trim().is_empty()
+        && let Some(command) = installs_modules(place.root())
+    {
+        let text = "`node_modules` of your checkout is not found from a checkout in which work is verified";
+        let hint = format!("have each one set up: setup = \"{command}\" under [worktree] in ftl.toml");
+        found.push(look_at(Area::Tests, text, hint));
+    }
+}
+
+/// The command that installs the packages which lie in `node_modules` of a checkout, where there are any.
+fn installs_modules(root: &Path) -> Option<&'static str> {
+    let is_there = |name: &str| root.join(name).exists();
+    if !is_there("package.json") || !root.join("node_modules").is_dir() {
+        return None;
+    }
+    let locks = [
+        ("pnpm-lock.yaml", "pnpm install --frozen-lockfile"),
+        ("yarn.lock", "yarn install --frozen-lockfile"),
+        ("bun.lock", "bun install --frozen-lockfile"),
+        ("package-lock.json", "npm ci"),
+    ];
+    let known = locks.iter().find(|(lock, _)| is_there(lock));
+    Some(known.map_or("npm install", |(_, command)| command))
 }
 
 fn agents(config: &Config, found: &mut Vec<DoctorFinding>) {
