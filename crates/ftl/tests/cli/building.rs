@@ -318,8 +318,9 @@ fn a_conflict_that_nobody_resolves_blocks_with_its_work_kept() {
 #[needs(python3)]
 #[test]
 fn killed_anywhere_and_resumed_it_lands_once() {
-    // In the base run, in verify.run, in the landing: the command waits in one of its runs, for ever.
-    for at in 1..=3 {
+    // In the base run, in verify.run: the command waits in one of its runs, for ever. The landing takes what
+    // verify.run has shown of the same tree, and `torture` kills landings of other trees.
+    for at in 1..=2 {
         let dir = repository("");
         let (count, gate) = (dir.path("count").display().to_string(), dir.path("gate").display().to_string());
         let wait = format!(
