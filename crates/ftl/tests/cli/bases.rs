@@ -133,10 +133,7 @@ fn work_that_others_have_landed_before_is_verified_again_where_it_lands() {
 fn what_git_ignores_in_the_worktree_has_no_part_in_a_verdict() {
     let (dir, outside) = repository("test ! -e beside.log && grep -q hello greet.txt\n");
     // Somebody has left something beside the work that git ignores.
-    let leaves = format!(
-        "form = \"plan\"\n[[scene.step]]\nuntil = '{}'\n",
-        outside.path("go").display()
-    );
+    let leaves = format!("form = \"plan\"\n[[scene.step]]\nuntil = '{}'\n", outside.path("go").display());
     dir.write(".ftl/play.toml", script(PLAN).replace("form = \"plan\"\n", &leaves));
     let running = dir.start(&[&RUN[..], &["--json"]].concat());
     let worktree = || std::fs::read_dir(dir.path(".ftl/worktrees")).ok()?.flatten().next();
