@@ -2,11 +2,13 @@
 //!
 //! `cargo bench -p ftl` prints them: durable transitions beside a bare SQLite loop with the same batch
 //! sizes, recovery of a long journal, `ftl status` beside `ftl --version`, a long chain that is killed
-//! twice, memory, the FTL protocol's own commands, and the flows; `cargo bench -p ftl -- status` prints one of them.
+//! twice, memory, the FTL protocol's own commands, the flows, and what a person waits for; `cargo bench -p ftl -- status` prints one of them.
 //! `FTL_BEFORE=path/of/an/earlier/ftl cargo bench -p ftl -- compare` prints the ratio of this binary to that one. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+#[path = "figures/checkouts.rs"]
+mod checkouts;
 #[path = "figures/flows.rs"]
 mod flows;
 #[path = "figures/groups.rs"]
@@ -71,7 +73,7 @@ fn main() {
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    let figures: [(&str, fn()); 9] = [
+    let figures: [(&str, fn()); 10] = [
         ("transitions", || transitions(1, 400)),
         ("transitions", || transitions(64, 20)),
         ("recovery", recovery),
@@ -80,6 +82,7 @@ fn main() {
         ("memory", memory),
         ("groups", groups::all),
         ("flows", flows::all),
+        ("checkouts", checkouts::all),
         ("compare", flows::compare),
     ];
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();

@@ -255,8 +255,8 @@ pub(crate) struct Demo {
 /// How many tools a build may be given.
 pub(crate) const MAX_TOOLS: u64 = ftl_records::plan_file::MAX_BUDGET;
 
-/// How many agents may work at the same time.
-pub(crate) const MAX_JOBS: u16 = 256;
+/// How many agents may be asked for. Whether the machine holds them is told before they begin.
+pub(crate) const MAX_JOBS: u16 = 4_096;
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {

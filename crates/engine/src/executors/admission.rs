@@ -171,6 +171,9 @@ impl Admission {
 }
 
 #[cfg(test)]
+mod schedule;
+
+#[cfg(test)]
 mod tests {
     use super::super::{JobEnd, Report};
     use super::*;
@@ -180,7 +183,7 @@ mod tests {
     use ftl_process::Cancel;
     use std::sync::mpsc::channel;
 
-    struct Idle;
+    pub(super) struct Idle;
 
     impl Executor for Idle {
         fn perform(&self, _: &Job) -> Report {
@@ -188,18 +191,18 @@ mod tests {
         }
     }
 
-    fn job(number: u64) -> Job {
+    pub(super) fn job(number: u64) -> Job {
         let (instance, id) = (InstanceId(0), ActionId { entry: number, index: 0 });
         let wanted = ActionTarget::Action(Name::from("workspace.create"));
         let action = Action { instance, id, wanted, params: Default::default(), forbidden: None };
         Job::new(RunId::of(1), action, Default::default(), Cancel::new(), channel().0)
     }
 
-    fn rank(number: u64, urgency: usize) -> Rank {
+    pub(super) fn rank(number: u64, urgency: usize) -> Rank {
         Rank { task: Some(number.to_string()), urgency }
     }
 
-    fn key(number: u64) -> Key {
+    pub(super) fn key(number: u64) -> Key {
         (InstanceId(0), ActionId { entry: number, index: 0 })
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn all() {
 }
 
 /// A repository with agents out of a script, and a plan.
-fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
+pub(crate) fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
     let dir = TempDir::new().unwrap();
     let git = |words: &[&str]| {
         let done = Command::new("git").current_dir(dir.path()).args(words).output().unwrap();
@@ -65,13 +65,13 @@ fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
     dir
 }
 
-fn task(seq: usize, file: &str, depends: &[usize]) -> Json {
+pub(crate) fn task(seq: usize, file: &str, depends: &[usize]) -> Json {
     let depends: Vec<String> = depends.iter().map(|seq| format!("{seq:04}")).collect();
     json!({ "seq": format!("{seq:04}"), "slug": "t", "delta": [file], "verify": format!("grep -q done {file}"),
         "budget": 5, "depends": depends })
 }
 
-fn writes(told: &str, file: &str) -> String {
+pub(crate) fn writes(told: &str, file: &str) -> String {
     format!(
         "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = \"{told}\"\n[[scene.step]]\n\
          calls = [{{ tool = \"write\", path = \"{file}\", content = \"done\\n\" }}]\n\
@@ -79,7 +79,7 @@ fn writes(told: &str, file: &str) -> String {
     )
 }
 
-fn ftl(dir: &Path, words: &[&str]) -> Duration {
+pub(crate) fn ftl(dir: &Path, words: &[&str]) -> Duration {
     run(Path::new(env!("CARGO_BIN_EXE_ftl")), dir, words)
 }
 
@@ -97,7 +97,7 @@ fn run(binary: &Path, dir: &Path, words: &[&str]) -> Duration {
     began.elapsed()
 }
 
-fn median(mut all: Vec<Duration>) -> Duration {
+pub(crate) fn median(mut all: Vec<Duration>) -> Duration {
     all.sort_unstable();
     all[all.len() / 2]
 }

@@ -4,6 +4,7 @@
 //! is opened; everything else is the protocol's own.
 
 mod preview;
+mod room;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -254,6 +255,7 @@ pub(super) fn carry_out(
     };
     session.staffed(&opening.protocol, &run_options).map_err(|error| session_failure(&error))?;
     look_at_commands(&session, run_options.plan.as_ref(), out)?;
+    room::look_at_memory(&session, run_options.jobs, &run_options.choice, out);
     let stop = signals::stop(out)?;
     let opened = session.open_with(opening, run_options.clone());
     let (driver, todo) = opened.map_err(|error| session_failure(&error))?;

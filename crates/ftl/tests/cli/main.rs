@@ -21,6 +21,7 @@ mod coding;
 mod colour;
 mod config;
 mod contract;
+mod counted;
 mod declared;
 mod diffs;
 mod doctor;
