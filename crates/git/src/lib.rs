@@ -110,7 +110,7 @@ pub use remote::Remote;
 pub use retain::{MAX_RETAINED, has_retained};
 pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, StepHook, program};
 pub use salvage::{Extent, MAX_KEPT_BYTES};
-pub use slots::{Checkout, MAX_SLOTS, SlotInfo, SlotPlace, Wanted};
+pub use slots::{Checkout, MAX_RESTING, MAX_SLOTS, SlotInfo, SlotPlace, Wanted};
 pub use stale::MAX_LOCKS_LISTED;
 pub use tree::{MAX_CHANGED_FILES, MAX_FILE_BYTES, MAX_FILES_BYTES};
 pub use undo::Undone;
@@ -264,7 +264,7 @@ impl Repo {
         let ignored = told.ignored(&runner, &settings, &own)?;
         let chamber =
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
-        for folder in ["index", "worktrees", "runs", "locks", "trash", "slots"] {
+        for folder in ["index", "worktrees", "runs", "locks", "trash", "slots", "resting"] {
             let folder = chamber.home().join(folder);
             ftl_folder::make(&folder).at(&folder)?;
         }

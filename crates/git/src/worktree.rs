@@ -206,6 +206,10 @@ impl Repo {
         self.give_all_objects()?;
         if !self.is_registered(id) || !self.stands(id) {
             self.register(id, commit, &held)?;
+            if self.wake(id, commit)? {
+                self.give_index(id)?;
+                return self.tree_of(commit);
+            }
         }
         self.lay_all(&index, &path, commit)?;
         self.give_index(id)?;
@@ -488,6 +492,9 @@ impl Repo {
         }
         if moved_to.is_none() {
             self.forget(id)?;
+        }
+        if ftl_folder::is_folder(&trash) {
+            self.rest(id, &trash)?;
         }
         self.strike(&self.worktree_file(id))?;
         self.strike(&self.index_file(id))?;

@@ -130,7 +130,8 @@ fn files() {
             let words = ["task", "run", "all is done", "--plan", "plan.json", "--land", "ff"];
             first.push(ftl(dir.path(), &words));
             let plan = fs::read_to_string(dir.path().join("plan.json")).unwrap();
-            fs::write(dir.path().join("plan.json"), plan.replace("0001", "0002").replace("a.txt", "b.txt")).unwrap();
+            fs::write(dir.path().join("plan.json"), plan.replace("0001", "0002").replace("a.txt", "b.txt"))
+                .unwrap();
             second.push(ftl(dir.path(), &words));
         }
         let [bare, first, second] = [bare, first, second].map(median);

@@ -255,7 +255,7 @@ pub(super) fn carry_out(
     };
     session.staffed(&opening.protocol, &run_options).map_err(|error| session_failure(&error))?;
     look_at_commands(&session, run_options.plan.as_ref(), out)?;
-    room::look_at_memory(&session, run_options.jobs, &run_options.choice, out);
+    room::look_around(&session, run_options.jobs, &run_options.choice, out);
     let stop = signals::stop(out)?;
     let opened = session.open_with(opening, run_options.clone());
     let (driver, todo) = opened.map_err(|error| session_failure(&error))?;

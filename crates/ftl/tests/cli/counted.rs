@@ -36,7 +36,10 @@ fn count(dir: &Dir, outside: &Dir) -> Counts {
     let _ = std::fs::remove_file(outside.path("verifies"));
     let log = outside.path("gits").display().to_string();
     // Settings come first, and are the same in all.
-    let says = format!("#!/bin/sh\nprintf '%s ' \"$@\" >> '{log}'\necho >> '{log}'\nexec '{}' \"$@\"\n", git().display());
+    let says = format!(
+        "#!/bin/sh\nprintf '%s ' \"$@\" >> '{log}'\necho >> '{log}'\nexec '{}' \"$@\"\n",
+        git().display()
+    );
     outside.write("bin/git", says);
     std::fs::set_permissions(outside.path("bin/git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = dir.command(&[&GO[..], &["--land", "branch-only", "--json"]].concat());

@@ -4,9 +4,10 @@
 //! differ. So checkouts stay, outside of every project of the person, and the next one to be looked at is made of one
 //! that lies ready. What the last look left there goes; git compares every file with what it laid, by numbers, times
 //! and size. Whoever has a slot has its lock. A slot of an earlier start of the machine is not believed: a power cut may
-//! have taken bytes away. Nothing that anybody works in is ever a slot of this kind.
+//! have taken bytes away. Nothing that anybody works in is ever a slot of this kind; see `resting` for worktrees.
 
 mod place;
+mod resting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use place::SlotPlace;
+pub use resting::MAX_RESTING;
 
 use super::entry::{MODE_EXECUTABLE, MODE_LINK, MODE_SUBMODULE};
 use super::error::At as _;
@@ -81,7 +83,7 @@ impl Checkout<'_> {
 
 /// What is known of a slot that lies ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct SlotRecord {
+pub(super) struct SlotRecord {
     path: PathBuf,
     boot: String,
     /// Who may use a folder in it.
@@ -149,7 +151,7 @@ impl Repo {
         Ok(known.insert(place).clone())
     }
 
-    /// The slots there are.
+    /// The slots there are, and worktrees that rest.
     pub fn slots(&self) -> Result<Vec<SlotInfo>, GitError> {
         let mut found = Vec::new();
         for number in 1..=MAX_SLOTS {
@@ -158,12 +160,15 @@ impl Repo {
                 found.push(SlotInfo { path: record.path, bytes });
             }
         }
+        for path in self.resting_folders()? {
+            found.push(SlotInfo { bytes: size_of(&path), path });
+        }
         Ok(found)
     }
 
-    /// Removes every slot that nobody uses; how many those were. They are made again when they are needed.
+    /// Removes every slot that nobody uses and every worktree that rests; how many those were. They are made again when they are needed.
     pub fn remove_slots(&self) -> Result<usize, GitError> {
-        let mut removed = 0;
+        let mut removed = self.remove_all_resting()?;
         for number in 1..=MAX_SLOTS {
             let file = self.slot_file(number);
             let Some(record) = ledger::read::<SlotRecord>(&file)? else { continue };

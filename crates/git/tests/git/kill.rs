@@ -171,17 +171,20 @@ fn work(stage: &Stage) {
 
 #[test]
 fn opening() {
-    sweep(
-        "open",
-        |_| {},
-        |repo, root| {
-            let id = WorktreeId::of(&run(), InstanceId(3));
-            assert_eq!(files(&repo.path_of(&id)), files(root));
-            assert_eq!(fs::read_dir(root.join(".ftl/worktrees")).unwrap().count(), 1);
-            assert_eq!(git(root, &["worktree", "list"]).lines().count(), 2);
-            assert_eq!(git(&repo.path_of(&id), &["status", "--porcelain"]), "");
-        },
-    );
+    let is_open = |repo: &Repo, root: &Path| {
+        let id = WorktreeId::of(&run(), InstanceId(3));
+        assert_eq!(files(&repo.path_of(&id)), files(root));
+        assert_eq!(fs::read_dir(root.join(".ftl/worktrees")).unwrap().count(), 1);
+        assert_eq!(git(root, &["worktree", "list"]).lines().count(), 2);
+        assert_eq!(git(&repo.path_of(&id), &["status", "--porcelain"]), "");
+    };
+    sweep("open", |_| {}, is_open);
+    let resting = |stage: &Stage| {
+        work(stage);
+        stage.repo.close_worktree(&stage.id(1), "closed", WHEN).unwrap();
+        assert_eq!(stage.repo.slots().unwrap().len(), 1);
+    };
+    sweep("open", resting, is_open);
 }
 
 #[test]

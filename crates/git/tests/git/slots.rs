@@ -313,3 +313,69 @@ fn submodules_stay_empty_and_what_is_put_there_goes() {
         });
     }
 }
+
+#[test]
+fn a_worktree_is_made_of_one_that_rests_and_nothing_of_it_is_left() {
+    let (stage, [first, _]) = two();
+    let plain = wanted(&stage, &first);
+    let whole = |at: &Path| {
+        assert_eq!(files(at), files(&plain), "exactly what the run began from");
+        assert_eq!(kinds(at), kinds(&plain));
+        assert_eq!(git(at, &["status", "--porcelain", "--ignored"]), "");
+    };
+    let one = stage.open(1);
+    whole(&one.path);
+    let inode = fs::metadata(one.path.join("both")).unwrap().ino();
+    fs::write(one.path.join("src/one.txt"), "work").unwrap();
+    fs::write(one.path.join("x.log"), "ignored").unwrap();
+    fs::create_dir_all(one.path.join("warm/deep")).unwrap();
+    fs::create_dir_all(one.path.join("target")).unwrap();
+    fs::remove_file(one.path.join("run.sh")).unwrap();
+    fs::set_permissions(one.path.join("src"), fs::Permissions::from_mode(0o700)).unwrap();
+    git(&one.path.join("old/deep"), &["init", "-q"]);
+    let closed = stage.repo.close_worktree(&one.id, "done", 1).unwrap();
+    assert!(closed.kept.is_some() && !one.path.exists(), "what existed only there is kept");
+    let kept = stage.git(&["show", &format!("{}:src/one.txt", closed.kept.unwrap())]);
+    assert_eq!(kept, "work");
+    let two = stage.open(2);
+    assert_eq!(fs::metadata(two.path.join("both")).unwrap().ino(), inode, "it is the same file");
+    assert!(two.path.join("warm/deep").exists() && !two.path.join("target").exists());
+    fs::remove_dir_all(two.path.join("warm")).unwrap();
+    whole(&two.path);
+    assert_eq!(stage.repo.tree(&two.id).unwrap().tree, stage.repo.tree_of(&two.base).unwrap());
+    // Where work is verified nothing of it is ever seen.
+    stage.looks(&first, |at| assert!(!at.join("warm").exists()));
+    assert_eq!(stage.git(&["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn only_so_many_worktrees_rest_and_those_of_another_start_of_the_machine_are_not_believed() {
+    let (stage, _) = two();
+    let most = u32::try_from(ftl_git::MAX_RESTING).unwrap() + 2;
+    let all: Vec<_> = (1..=most).map(|number| stage.open(number)).collect();
+    for worktree in &all {
+        stage.repo.close_worktree(&worktree.id, "done", 1).unwrap();
+    }
+    let home = stage.root().join(".ftl/store/git/resting");
+    assert_eq!(stage.repo.slots().unwrap().len(), ftl_git::MAX_RESTING);
+    for entry in fs::read_dir(&home).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "json") {
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replace(&ftl_process::table::boot_id().unwrap(), "before")).unwrap();
+        }
+    }
+    let inodes = |at: &Path| fs::metadata(at.join("both")).unwrap().ino();
+    let old: Vec<u64> = fs::read_dir(&home)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .map(|path| inodes(&path))
+        .collect();
+    let next = stage.open(most + 1);
+    assert_eq!((old.len(), fs::read_dir(&home).unwrap().count()), (ftl_git::MAX_RESTING, 0));
+    assert_eq!(fs::read_to_string(next.path.join("both")).unwrap(), "same");
+    stage.repo.close_worktree(&next.id, "done", 1).unwrap();
+    assert_eq!(stage.repo.remove_slots().unwrap(), 1);
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+}

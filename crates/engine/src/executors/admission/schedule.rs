@@ -96,6 +96,9 @@ fn random_graphs_take_hardly_longer_than_any_schedule_must() {
     for number in 0..20 {
         let graph = Graph::random(&mut dice);
         let (took, bound) = (graph.play(), graph.bound());
-        assert!(bound * 100 >= took * LEAST, "graph {number}: {took} ms, and none can take less than {bound} ms");
+        assert!(
+            bound * 100 >= took * LEAST,
+            "graph {number}: {took} ms, and none can take less than {bound} ms"
+        );
     }
 }
