@@ -106,6 +106,7 @@ fn is_flat(short: &Cost, long: &Cost) {
         ("bytes of the journal", short.journal, long.journal),
         ("entries", short.entries, long.entries),
         ("bytes of the store", short.store, long.store),
+        ("bytes of the longest entry", short.longest, long.longest),
     ];
     for (what, short, long) in pairs {
         assert!(long * 100 <= short * 125, "{what}: {short} and {long} for a task");
