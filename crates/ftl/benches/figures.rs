@@ -9,6 +9,8 @@
 
 #[path = "figures/checkouts.rs"]
 mod checkouts;
+#[path = "figures/flat.rs"]
+mod flat;
 #[path = "figures/flows.rs"]
 mod flows;
 #[path = "figures/groups.rs"]
@@ -70,10 +72,13 @@ fn main() {
     if let Ok(count) = std::env::var("FTL_WAITING") {
         return waiting(count.parse().unwrap());
     }
+    if let Ok(words) = std::env::var("FTL_MEASURED") {
+        return flat::measure(&words);
+    }
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    let figures: [(&str, fn()); 10] = [
+    let figures: [(&str, fn()); 11] = [
         ("transitions", || transitions(1, 400)),
         ("transitions", || transitions(64, 20)),
         ("recovery", recovery),
@@ -84,6 +89,7 @@ fn main() {
         ("flows", flows::all),
         ("checkouts", checkouts::all),
         ("compare", flows::compare),
+        ("flat", flat::all),
     ];
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, figure) in figures {

@@ -18,7 +18,7 @@ const COMPARED_ROUNDS: usize = 31;
 const COMPARED_TASKS: usize = 100;
 
 /// A builder that lands nothing and has no worktree: what is left is the engine.
-const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
+pub(crate) const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
     STATE: ONLY\n  IF: budget == 0 AND mode == \"direct\" → RETURN escalated reason=\"no budget\" workspace={workspace}\n  \
     IF: budget == 0 → RETURN blocked reason=\"no budget\" workspace={workspace}\n  \
     RETURN: complete delivered=\"nothing\" commit=\"none\" target=\"none\" workspace={workspace}\n```\n";
