@@ -80,7 +80,8 @@ impl Guard {
     fn is_ready(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
         let mut fields = stat.rsplit(") ").next().unwrap().split(' ');
-        fields.next() == Some("S") && fields.nth(2) == Some(&self.0.id().to_string())
+        let own = self.0.id().to_string();
+        fields.next() == Some("S") && fields.nth(2).is_some_and(|session| session == own)
     }
 
     /// Its share of memory, in KiB.
