@@ -166,12 +166,17 @@ impl Repo {
         Ok(found)
     }
 
-    /// Removes every slot that nobody uses and every worktree that rests; how many those were. They are made again when they are needed.
+    /// Removes every slot that nobody uses and every worktree that rests; how many those were. They are made
+    /// again when they are needed.
     pub fn remove_slots(&self) -> Result<usize, GitError> {
         let mut removed = self.remove_all_resting()?;
         for number in 1..=MAX_SLOTS {
             let file = self.slot_file(number);
             let Some(record) = ledger::read::<SlotRecord>(&file)? else { continue };
+            if !place::is_slot(&record.path, &self.place) {
+                self.strike(&file)?;
+                continue;
+            }
             let Some(slot) = self.try_slot(number, record.path)? else { continue };
             self.strike(&file)?;
             self.strike(&self.index_file(&slot.id))?;
@@ -189,7 +194,7 @@ impl Repo {
         let place = self.slot_place()?;
         loop {
             for number in 1..=MAX_SLOTS {
-                let path = place.path().join(format!("verify-{number}"));
+                let path = place.path().join(format!("{}{number}", place::PREFIX));
                 if let Some(slot) = self.try_slot(number, path)? {
                     return Ok(slot);
                 }

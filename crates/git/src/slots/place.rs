@@ -20,6 +20,9 @@ use super::super::{ErrorKind, GitError, Settings};
 use ftl_folder::Folder;
 use ftl_folder::state_folder::StateFolder;
 
+/// How the name of a slot begins.
+pub(super) const PREFIX: &str = "verify-";
+
 /// The file in a folder of slots that names the store whose they are.
 const OWNER: &str = "store";
 
@@ -80,6 +83,19 @@ impl SlotPlace {
         let hint = "name a folder as `slots` under [worktree] in .ftl/config.toml";
         Err(GitError::new(ErrorKind::Unsuitable, message).hint(hint))
     }
+}
+
+/// Whether a path is that of a slot of this store: what a record says is not believed before something is removed.
+pub(super) fn is_slot(path: &Path, place: &StateFolder) -> bool {
+    let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+        name.strip_prefix(PREFIX)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|one| one.is_ascii_digit()))
+    });
+    let Some(above) = path.parent().filter(|_| is_named) else { return false };
+    let Ok(store) = place.store().canonicalize() else { return false };
+    let owner = ftl_folder::read(&above.join(OWNER), MAX_OWNER_BYTES).unwrap_or_default();
+    owner == store.as_os_str().as_bytes()
+        && above.file_name().is_some_and(|name| name == name_of(&store).as_str())
 }
 
 /// The name of the folder with a store's slots.
@@ -300,6 +316,23 @@ mod tests {
         std::os::unix::fs::symlink(stage.at("away"), stage.at("home/.cache/ftl")).unwrap();
         assert!(stage.make().path().starts_with(stage.at("tmp")));
         assert_eq!(fs::read_dir(stage.at("away")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_what_lies_where_slots_of_this_store_do_is_one() {
+        let stage = Stage::new();
+        let slots = stage.make();
+        assert!(is_slot(&slots.path().join("verify-7"), &stage.place));
+        let others =
+            [slots.path().join("verify-"), slots.path().join("verify-x"), slots.path().join("store")];
+        let elsewhere =
+            [stage.at("home/verify-1"), stage.at("home"), PathBuf::from("/"), PathBuf::from("verify-1")];
+        for path in others.iter().chain(&elsewhere) {
+            assert!(!is_slot(path, &stage.place), "{}", path.display());
+        }
+        let other = StateFolder::at(stage.at("other"));
+        fs::create_dir_all(other.store()).unwrap();
+        assert!(!is_slot(&slots.path().join("verify-7"), &other), "another store's");
     }
 
     #[test]
