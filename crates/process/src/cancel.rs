@@ -77,7 +77,7 @@ impl Cancel {
     }
 
     /// Has something done when somebody asks to stop, at once if somebody has. It must not wait for anything.
-    pub fn on_cancel(&self, hook: Arc<dyn Fn() + Send + Sync>) -> CancelHook {
+    pub fn on_cancel(&self, hook: &Arc<dyn Fn() + Send + Sync>) -> CancelHook {
         let mut hooks = self.hooks();
         let number = hooks.next;
         hooks.next += 1;
@@ -210,12 +210,12 @@ mod tests {
         let hook: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
             counted.fetch_add(1, Ordering::SeqCst);
         });
-        let gone = cancel.on_cancel(hook.clone());
-        let _kept = cancel.on_cancel(hook.clone());
+        let gone = cancel.on_cancel(&hook);
+        let _kept = cancel.on_cancel(&hook);
         drop(gone);
         cancel.clone().cancel();
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        let _late = cancel.on_cancel(hook);
+        let _late = cancel.on_cancel(&hook);
         assert_eq!(count.load(Ordering::SeqCst), 2, "it was said already");
     }
 

@@ -202,7 +202,7 @@ impl Talk {
             window.wake_by_calls(waker.clone());
         }
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker.wake());
-        let hook = desk.cancel_token().map(|cancel| cancel.on_cancel(wake));
+        let hook = desk.cancel_token().map(|cancel| cancel.on_cancel(&wake));
         let mut talk = Talk {
             terminals: Terminals::new(launcher, agent.env.clone()),
             agent,

@@ -289,7 +289,7 @@ impl Talk {
             window.wake_by_calls(waker.clone());
         }
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker.wake());
-        let hook = self.desk.cancel_token().map(|cancel| cancel.on_cancel(wake));
+        let hook = self.desk.cancel_token().map(|cancel| cancel.on_cancel(&wake));
         self.running = Some(Running { launched, speech, quiet: Quiet::new(SLICE), _hook: hook });
         Ok(())
     }
