@@ -143,8 +143,11 @@ pub enum Command {
     Observe(Analyze),
 }
 
+/// Gives a command its arguments and verbs.
+pub type Fill = fn(clap::Command) -> clap::Command;
+
 /// These commands, each as it is built alone.
-pub const CALLED: &[(&str, fn(clap::Command) -> clap::Command)] = &[
+pub const CALLED: &[(&str, Fill)] = &[
     ("workspace", Group::<Workspace>::augment_args),
     ("memory", Group::<Memory>::augment_args),
     ("observer", Group::<Observer>::augment_args),

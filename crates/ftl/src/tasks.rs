@@ -145,7 +145,7 @@ pub(crate) enum Lifecycle {
 }
 
 /// These commands, each as it is built alone.
-pub(crate) const CALLED: &[(&str, fn(clap::Command) -> clap::Command)] = &[
+pub(crate) const CALLED: &[(&str, ftl_compat::Fill)] = &[
     ("new", New::augment_args),
     ("plan", TaskArg::augment_args),
     ("review", ReviewArgs::augment_args),

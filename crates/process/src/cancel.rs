@@ -213,7 +213,7 @@ mod tests {
         let gone = cancel.on_cancel(&hook);
         let _kept = cancel.on_cancel(&hook);
         drop(gone);
-        cancel.clone().cancel();
+        cancel.cancel();
         assert_eq!(count.load(Ordering::SeqCst), 1);
         let _late = cancel.on_cancel(&hook);
         assert_eq!(count.load(Ordering::SeqCst), 2, "it was said already");

@@ -8,12 +8,10 @@ use std::ffi::OsString;
 
 use clap::{Args, Command, FromArgMatches as _};
 use ftl_command::{GlobalArgs, Group};
+use ftl_compat::Fill;
 
 use super::{Cli, first_word};
 use crate::tasks;
-
-/// Gives a command its arguments and verbs.
-type Fill = fn(Command) -> Command;
 
 /// The commands that can be built alone, but for those of a lifecycle and of the FTL protocol. One that is missing here
 /// works too, and costs more.

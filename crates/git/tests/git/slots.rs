@@ -11,6 +11,9 @@ use ftl_process::Cancel;
 
 use crate::support::{Stage, commit, files, git};
 
+/// Something that is done to a checkout, with its name.
+type Deed<'a> = (&'a str, &'a dyn Fn(&Path));
+
 /// The commit that the person's branch is at.
 fn head(stage: &Stage) -> Oid {
     stage.git(&["rev-parse", "HEAD"]).parse().unwrap()
@@ -107,14 +110,29 @@ fn a_slot_is_switched_from_tree_to_tree_and_stays_where_it_is() {
     assert_eq!(stage.git(&["worktree", "list"]).lines().count(), 1, "git knows it while it is looked at");
 }
 
+fn change(at: &Path, file: &str, text: &str) {
+    fs::write(at.join(file), text).unwrap();
+}
+
+fn mode(at: &Path, path: &str, mode: u32) {
+    fs::set_permissions(at.join(path), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Does each of these at both commits, and looks again.
+fn assert_gone(deeds: &[Deed<'_>]) {
+    let (stage, both) = two();
+    for (what, deed) in deeds {
+        for commit in &both {
+            println!("{what}");
+            assert_exact(&stage, commit, deed);
+            assert_exact(&stage, commit, |_| {});
+        }
+    }
+}
+
 #[test]
 fn whatever_a_look_leaves_is_gone_at_the_next_one() {
-    let (stage, [first, second]) = two();
-    let change = |at: &Path, file: &str, text: &str| fs::write(at.join(file), text).unwrap();
-    let mode = |at: &Path, path: &str, mode: u32| {
-        fs::set_permissions(at.join(path), fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let deeds: [(&str, &dyn Fn(&Path)); 22] = [
+    let deeds: [Deed<'_>; 9] = [
         ("a new file", &|at| change(at, "new", "x")),
         ("an ignored file", &|at| change(at, "x.log", "x")),
         ("a new folder", &|at| fs::create_dir_all(at.join("a/b/c")).unwrap()),
@@ -131,6 +149,13 @@ fn whatever_a_look_leaves_is_gone_at_the_next_one() {
         }),
         ("a file that is gone", &|at| fs::remove_file(at.join("both")).unwrap()),
         ("a folder that is gone", &|at| fs::remove_dir_all(at.join("src")).unwrap()),
+    ];
+    assert_gone(&deeds);
+}
+
+#[test]
+fn whatever_a_look_puts_in_the_place_of_something_is_gone_at_the_next_one() {
+    let deeds: [Deed<'_>; 13] = [
         ("a link in place of a file", &|at| {
             fs::remove_file(at.join("both")).unwrap();
             symlink("/etc/passwd", at.join("both")).unwrap();
@@ -173,15 +198,7 @@ fn whatever_a_look_leaves_is_gone_at_the_next_one() {
             git(at, &["commit", "-q", "-m", "of the look"]);
         }),
     ];
-    for (what, deed) in deeds {
-        for commit in [&first, &second] {
-            assert_exact(&stage, commit, |at| {
-                deed(at);
-                println!("{what}");
-            });
-            assert_exact(&stage, commit, |_| {});
-        }
-    }
+    assert_gone(&deeds);
 }
 
 #[test]
@@ -268,7 +285,7 @@ fn a_checkout_has_other_files_than_its_commit_where_they_are_wanted() {
 fn a_slot_that_is_not_as_it_was_left_is_laid_again() {
     let (stage, [first, second]) = two();
     let home = stage.root().join(".ftl/store/git");
-    let deeds: [(&str, &dyn Fn(&Path)); 6] = [
+    let deeds: [Deed<'_>; 6] = [
         ("no index", &|_| fs::remove_file(home.join("index/verify-1")).unwrap()),
         ("a broken index", &|_| fs::write(home.join("index/verify-1"), "DIRC").unwrap()),
         ("an index under a lock", &|_| fs::write(home.join("index/verify-1.lock"), "").unwrap()),

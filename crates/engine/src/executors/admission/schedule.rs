@@ -65,9 +65,9 @@ impl Graph {
         let mut at_work: BTreeMap<(u64, usize), Key> = BTreeMap::new();
         let mut now = 0;
         loop {
-            for at in 0..TASKS {
-                if !asked[at] && self.parents[at].iter().all(|parent| done[*parent]) {
-                    asked[at] = true;
+            for (at, asked) in asked.iter_mut().enumerate() {
+                if !*asked && self.parents[at].iter().all(|parent| done[*parent]) {
+                    *asked = true;
                     admission.wait(rank(at as u64, urgency(at)), job(at as u64), Arc::new(Idle));
                 }
             }
