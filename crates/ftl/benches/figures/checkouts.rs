@@ -101,7 +101,9 @@ fn guards() {
     }
     let memory = all.iter().map(Guard::memory).sum::<u64>() / GUARDS as u64;
     all.iter().for_each(|guard| guard.1.shutdown(std::net::Shutdown::Both).unwrap());
-    all.iter_mut().for_each(|guard| drop(guard.0.wait().unwrap()));
+    for guard in &mut all {
+        guard.0.wait().unwrap();
+    }
     let each = spent().checked_sub(before).unwrap() / u32::try_from(GUARDS).unwrap();
     println!("guard       {memory} KiB and {each:?} of processor each, {GUARDS} at once");
 }

@@ -60,7 +60,7 @@ fn undo(repo: &Repo, out: &Out) -> Result<ExitStatus, CommandError> {
 fn checkouts(slots: &[SlotInfo], done: bool) -> String {
     let Some(folder) = slots.first().and_then(|slot| slot.path.parent()) else { return String::new() };
     let (count, bytes) = (paint::count(slots.len(), "checkout"), slots.iter().map(|slot| slot.bytes).sum());
-    let folder = paint::safe(&folder.to_string_lossy()).to_string();
+    let folder = paint::safe(&folder.to_string_lossy());
     let word = if done { "removed, unless they are in use" } else { "lie ready to verify in" };
     format!("{count} {word}: {} in {folder}\n", size(bytes))
 }

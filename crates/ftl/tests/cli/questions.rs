@@ -71,6 +71,9 @@ fn all(top: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
+/// A folder before anybody has asked, with its name.
+type Prepared<'a> = (&'a str, &'a dyn Fn(&Dir));
+
 #[test]
 fn a_question_makes_nothing() {
     let nothing = |_: &Dir| {};
@@ -78,7 +81,7 @@ fn a_question_makes_nothing() {
     let settings = |dir: &Dir| {
         dir.write(".ftl/config.toml", "[width]\nagents = 2\n");
     };
-    let folders: [(&str, &dyn Fn(&Dir)); 3] =
+    let folders: [Prepared<'_>; 3] =
         [("an empty folder", &nothing), ("an empty state", &state), ("settings alone", &settings)];
     for (what, prepare) in folders {
         let dir = Dir::new();

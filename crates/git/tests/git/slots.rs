@@ -82,13 +82,13 @@ fn kinds(top: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 /// Looks at a commit, and that exactly its files are there.
-fn assert_exact(stage: &Stage, commit: &Oid, leave: impl FnOnce(&Path)) {
+fn assert_exact(stage: &Stage, commit: &Oid, after: &str, leave: impl FnOnce(&Path)) {
     let plain = wanted(stage, commit);
     let mut leave = Some(leave);
     stage.looks(commit, |at| {
-        assert_eq!(files(at), files(&plain));
-        assert_eq!(kinds(at), kinds(&plain));
-        assert_eq!(git(at, &["status", "--porcelain", "--ignored"]), "", "git sees no difference");
+        assert_eq!(files(at), files(&plain), "{after}");
+        assert_eq!(kinds(at), kinds(&plain), "{after}");
+        assert_eq!(git(at, &["status", "--porcelain", "--ignored"]), "", "git sees a difference: {after}");
         assert_eq!(git(at, &["rev-parse", "HEAD"]), commit.as_str());
         leave.take().unwrap()(at);
     });
@@ -99,7 +99,7 @@ fn a_slot_is_switched_from_tree_to_tree_and_stays_where_it_is() {
     let (stage, [first, second]) = two();
     let mut places = Vec::new();
     for commit in [&first, &second, &first, &first, &second] {
-        assert_exact(&stage, commit, |at| {
+        assert_exact(&stage, commit, "", |at| {
             let both = at.join("both");
             places.push((at.to_owned(), both.exists().then(|| fs::metadata(&both).unwrap().ino())));
         });
@@ -123,9 +123,8 @@ fn assert_gone(deeds: &[Deed<'_>]) {
     let (stage, both) = two();
     for (what, deed) in deeds {
         for commit in &both {
-            println!("{what}");
-            assert_exact(&stage, commit, deed);
-            assert_exact(&stage, commit, |_| {});
+            assert_exact(&stage, commit, what, deed);
+            assert_exact(&stage, commit, what, |_| {});
         }
     }
 }
@@ -206,12 +205,12 @@ fn what_a_link_leads_to_is_not_touched() {
     let (stage, [first, second]) = two();
     let away = tempfile::tempdir().unwrap();
     fs::write(away.path().join("one.txt"), "precious").unwrap();
-    assert_exact(&stage, &first, |at| {
+    assert_exact(&stage, &first, "", |at| {
         fs::remove_dir_all(at.join("src")).unwrap();
         symlink(away.path(), at.join("src")).unwrap();
         symlink(away.path(), at.join("other")).unwrap();
     });
-    assert_exact(&stage, &second, |_| {});
+    assert_exact(&stage, &second, "", |_| {});
     assert_eq!(fs::read_to_string(away.path().join("one.txt")).unwrap(), "precious");
     assert_eq!(fs::read_dir(away.path()).unwrap().count(), 1);
 }
@@ -246,7 +245,7 @@ fn two_looks_at_the_same_time_have_a_slot_each_and_both_stay() {
         for commit in [&first, &second] {
             let (stage, meet, tell) = (&stage, &meet, tell.clone());
             scope.spawn(move || {
-                assert_exact(stage, commit, |at| {
+                assert_exact(stage, commit, "", |at| {
                     tell.send(at.to_owned()).unwrap();
                     meet.wait();
                 });
@@ -278,7 +277,7 @@ fn a_checkout_has_other_files_than_its_commit_where_they_are_wanted() {
         assert_ne!(at.tree().unwrap(), tree);
     };
     stage.repo.check_out(wanted, &Cancel::new(), look).unwrap();
-    assert_exact(&stage, &first, |_| {});
+    assert_exact(&stage, &first, "", |_| {});
 }
 
 #[test]
@@ -301,10 +300,9 @@ fn a_slot_that_is_not_as_it_was_left_is_laid_again() {
     ];
     for (what, deed) in deeds {
         let mut place = PathBuf::new();
-        assert_exact(&stage, &first, |at| place = at.to_owned());
-        println!("{what}");
+        assert_exact(&stage, &first, "", |at| place = at.to_owned());
         deed(&place);
-        assert_exact(&stage, &second, |_| {});
+        assert_exact(&stage, &second, what, |_| {});
     }
 }
 
