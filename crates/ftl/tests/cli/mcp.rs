@@ -11,7 +11,7 @@ use ftl_agents::toolset::{SPEAKING, tools};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended, PATIENCE};
+use crate::support::{CommandOutcome, Dir, PATIENCE};
 
 /// What a client says first.
 fn opening() -> String {
@@ -26,7 +26,7 @@ fn call(id: u64, tool: &str, args: &Json) -> String {
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }))
 }
 
-fn answer(ended: &Ended, id: u64) -> Json {
+fn answer(ended: &CommandOutcome, id: u64) -> Json {
     let lines = ended.out.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
     lines.into_iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("{ended:#?}"))["result"].clone()
 }

@@ -73,8 +73,8 @@ impl Clerk {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it has heard so far.
-    pub fn heard(&self) -> Heard {
+    /// What it has recorded so far.
+    pub fn snapshot(&self) -> Heard {
         self.lock().clone()
     }
 

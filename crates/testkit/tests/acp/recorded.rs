@@ -205,7 +205,7 @@ fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
         session.close();
         rest
     });
-    Came { rest, heard: clerk.heard(), folder }
+    Came { rest, heard: clerk.snapshot(), folder }
 }
 
 const PATIENT: Pace = Pace { silence: Duration::from_secs(5), times: 1, runs: true };
@@ -343,7 +343,7 @@ fn spoil_field(json: &mut Json, dice: &mut Dice) {
 /// Every seed plays the same; one that fails is told.
 fn survives(agent: &str, recording: &str) {
     for seed in 0..SPOILED {
-        let mut dice = Dice::named(seed, agent);
+        let mut dice = Dice::for_name(seed, agent);
         let mut lines = lines(recording);
         spoil(&mut lines, &mut dice);
         let began = Instant::now();

@@ -80,7 +80,7 @@ fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<TurnRest, AgentE
     let rest = session.turn(&[PromptPart::new(PartKind::Task, "Do it.")]);
     session.close();
     let told = String::from_utf8(told.lock().unwrap().clone()).unwrap();
-    (rest, clerk.heard(), told)
+    (rest, clerk.snapshot(), told)
 }
 
 /// What really happened, one line a recording: the end, what was made, what was denied.
@@ -218,7 +218,7 @@ fn mutated_streams_neither_panic_nor_hang() {
     let (cases, seed) = (from_environment("FTL_FUZZ_CASES", 12), from_environment("FTL_SEED", 1));
     for (name, text) in recorded() {
         for case in 0..cases {
-            let mut dice = Dice::named(seed.wrapping_add(case), &name);
+            let mut dice = Dice::for_name(seed.wrapping_add(case), &name);
             let lines: Vec<&str> = text.lines().collect();
             let rate = dice.between(1, 40);
             let mut bytes = Vec::new();
