@@ -168,7 +168,7 @@ fn a_service_that_is_not_there_is_an_outage() {
     assert!(ended.unknown.is_empty(), "nothing was heard, nothing was used");
     let model =
         Model::new(endpoint(Dialect::Chat, &url), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-    assert!(model.probe().usable.unwrap_err().contains("cannot be reached"));
+    assert!(model.probe().usable.unwrap_err().0.contains("cannot be reached"));
 }
 
 #[test]

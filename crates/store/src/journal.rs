@@ -9,6 +9,7 @@ use std::fmt;
 use ftl_core::run::Entry;
 use serde_json::Value as Json;
 
+use crate::chain::DigestError;
 use crate::{ContentDigest, Hash, MAX_ENTRY_BYTES, NewEntry, Store, StoreError, StoredEntry};
 use ftl_folder::id::RunId;
 
@@ -115,7 +116,7 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<En
     let unreadable =
         |message: String| JournalError::Unreadable { run: run.clone(), seq: record.seq, message };
     let entry: Entry = if record.body.contains(REFERENCE_WRITTEN) {
-        let whole = whole(store, &record.body)?.map_err(unreadable)?;
+        let whole = whole(store, &record.body)?.map_err(|error| unreadable(error.to_string()))?;
         serde_json::from_str(&whole).map_err(|error| unreadable(error.to_string()))?
     } else {
         serde_json::from_str(&record.body).map_err(|error| unreadable(error.to_string()))?
@@ -127,8 +128,37 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<En
     }
 }
 
+/// Why what was moved out of an entry cannot be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EntryError {
+    /// The entry is no JSON.
+    NotJson(String),
+    /// What it refers to is no digest.
+    Reference(DigestError),
+    /// The content is not in the store.
+    Gone(ContentDigest),
+    /// The content is no JSON.
+    Content {
+        /// Its digest.
+        digest: ContentDigest,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl fmt::Display for EntryError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EntryError::NotJson(message) => out.write_str(message),
+            EntryError::Reference(error) => error.fmt(out),
+            EntryError::Gone(digest) => write!(out, "its content {digest} is gone"),
+            EntryError::Content { digest, message } => write!(out, "its content {digest}: {message}"),
+        }
+    }
+}
+
 /// The text of an entry with what was moved put back; the inner error is about the text.
-pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, StoreError> {
+fn whole(store: &dyn Store, body: &str) -> Result<Result<String, EntryError>, StoreError> {
     fill(body, |digest| store.get(digest))
 }
 
@@ -136,23 +166,23 @@ pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, St
 pub(crate) fn fill<E>(
     body: &str,
     get: impl Fn(&ContentDigest) -> Result<Option<Vec<u8>>, E>,
-) -> Result<Result<String, String>, E> {
+) -> Result<Result<String, EntryError>, E> {
     let mut entry: Json = match serde_json::from_str(body) {
         Ok(entry) => entry,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(EntryError::NotJson(error.to_string()))),
     };
     for value in entry.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
         let Some(reference) = value.get(REFERENCE).and_then(Json::as_str) else { continue };
         let digest: ContentDigest = match reference.parse() {
             Ok(digest) => digest,
-            Err(message) => return Ok(Err(message)),
+            Err(error) => return Ok(Err(EntryError::Reference(error))),
         };
         let Some(bytes) = get(&digest)? else {
-            return Ok(Err(format!("its content {digest} is gone")));
+            return Ok(Err(EntryError::Gone(digest)));
         };
         match serde_json::from_slice(&bytes) {
             Ok(back) => *value = back,
-            Err(error) => return Ok(Err(format!("its content {digest}: {error}"))),
+            Err(error) => return Ok(Err(EntryError::Content { digest, message: error.to_string() })),
         }
     }
     Ok(Ok(entry.to_string()))

@@ -157,11 +157,12 @@ impl OptionFiles {
         if folder::metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        let wrong =
-            |message| SessionError::Machine(format!("the script of run {run} cannot be played: {message}"));
+        let wrong = |message: String| {
+            SessionError::Machine(format!("the script of run {run} cannot be played: {message}"))
+        };
         let text =
             folder::read_to_string(&file, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
-        Rehearsal::parse(&text).map(Some).map_err(wrong)
+        Rehearsal::parse(&text).map(Some).map_err(|error| wrong(error.to_string()))
     }
 }
 

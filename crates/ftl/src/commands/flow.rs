@@ -9,6 +9,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use ftl_code::commands::look::{self, ProbeReport};
+use ftl_code::finding::AllowanceError;
 use ftl_command::input::{check_words, text_of};
 use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::session_failure;
@@ -458,7 +459,9 @@ pub(super) fn allowances(
         return Ok(Vec::new());
     }
     let by = session::person(cli, place)?;
-    let wrong = |message| CommandError::usage(message, "docs/gates.md says what each kind means");
+    let wrong = |error: AllowanceError| {
+        CommandError::usage(error.to_string(), "docs/gates.md says what each kind means")
+    };
     words.iter().map(|text| FindingAllowance::parse(text, &by).map_err(wrong)).collect()
 }
 

@@ -10,7 +10,7 @@ use ftl_agents::contract::{
     AgentAnswer, Backend as _, ConversationEnd, MONEY, PartKind, PromptPart, SessionHost, SessionLimits,
     SessionOrder, TOKENS, TURNS, converse,
 };
-use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::contract::{CommandFailure, CommandRunner, Ran};
 use ftl_agents::error::AgentError;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
@@ -34,8 +34,8 @@ const GEMINI: (&str, &str) = ("gemini", "gemini");
 struct Sign;
 
 impl CommandRunner for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
-        Err(String::from("a terminal is no shell"))
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, CommandFailure> {
+        Err(CommandFailure(String::from("a terminal is no shell")))
     }
 }
 

@@ -308,7 +308,7 @@ fn a_mode_is_set_or_the_settings_are_wrong() {
 fn a_probe_finds_a_program_or_says_what_to_do() {
     assert_eq!(acp(agent("sh", &[])).probe().usable, Ok(()));
     let away = acp(agent("no-such-agent", &[])).probe();
-    assert!(away.usable.unwrap_err().contains("install it"));
+    assert!(away.usable.unwrap_err().0.contains("install it"));
     assert!(acp(agent("/etc/passwd", &[])).probe().usable.is_err(), "no program");
     let answer = scene().play(&json!({ "acts": [submit()] }));
     assert_eq!(answer.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));

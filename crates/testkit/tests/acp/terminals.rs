@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_agents::acp::{MAX_TERMINALS, MAX_VARIABLES};
-use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::contract::{CommandFailure, CommandRunner, Ran};
 use ftl_agents::contract::{SessionHost, SessionLimits, SessionOrder};
 use ftl_agents::toolset::MAX_COMMAND_TIME;
 use ftl_testkit::speakers::allowance;
@@ -19,8 +19,8 @@ use crate::faults::hurried;
 struct Sign;
 
 impl CommandRunner for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
-        Err(String::from("a terminal is no shell"))
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, CommandFailure> {
+        Err(CommandFailure(String::from("a terminal is no shell")))
     }
 }
 

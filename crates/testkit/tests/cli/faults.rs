@@ -339,7 +339,7 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     holds(&opened, &["ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN", "home = \"own\""]);
     wanting.program = Some("/nowhere/claude".into());
     let cli = CliBackend::new(wanting, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
-    holds(&cli.probe().usable.unwrap_err(), &["there is no program claude", "set `program`"]);
+    holds(&cli.probe().usable.unwrap_err().0, &["there is no program claude", "set `program`"]);
     let mut gone = binding(&bad, Home::Private, &[]);
     gone.program = Some("/nowhere/plain".into());
     let cli = CliBackend::new(gone, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use ftl_agents::cli::Adapter;
 use ftl_agents::contract::{Backend as _, PartKind, PromptPart, TOKENS, TurnRest};
 use ftl_agents::error::AgentError;
-use ftl_agents::launch::{AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Tree, hearing};
+use ftl_agents::launch::{
+    AgentProgram, InputChannel, InputError, Launched, Launcher, ProgramExit, Tree, hearing,
+};
 use ftl_testkit::dice::Dice;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, desk, order};
 use serde_json::{Value as Json, json};
@@ -27,7 +29,7 @@ struct Replay {
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl InputChannel for Kept {
-    fn write(&self, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(())
     }
@@ -45,7 +47,8 @@ impl Launcher for Replay {
     fn launch(&self, _: &AgentProgram) -> Result<Launched, AgentError> {
         let (mut telling, output) = hearing();
         let fine = telling.tell(&self.bytes);
-        let how = fine.err().unwrap_or_else(|| String::from("it ended with exit code 0"));
+        let how =
+            fine.err().map_or_else(|| String::from("it ended with exit code 0"), |error| error.to_string());
         telling.on_exit(ProgramExit { code: Some(0), how, ..ProgramExit::default() });
         Ok(Launched { input: Arc::new(Kept(self.told.clone())), output, tree: Box::new(Nothing) })
     }

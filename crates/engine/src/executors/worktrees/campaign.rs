@@ -24,6 +24,7 @@ use crate::executors::workspaces::{BriefSources, brief, read_plan};
 use crate::executors::{Job, Report};
 use ftl_code::context::Sources;
 use ftl_git::{Branch, ErrorKind, GitError, Repo};
+use ftl_process::RunError;
 use ftl_records::campaign::no_campaign;
 use ftl_records::plan_file::merge::CampaignTask;
 use ftl_records::plan_file::{CampaignPlan, PlanTask};
@@ -142,7 +143,9 @@ impl Sites {
         let mut look = |checkout: &Path| match self.furnish(job, &repo, checkout) {
             Ok(folder) => self.analyze_in(job, asked, &folder),
             // Nothing can be run there, so nothing is known about blocks but that they are.
-            Err(_) => analyzed(&self.paper, asked, &|_| Err(String::from("its worktree cannot be set up"))),
+            Err(_) => analyzed(&self.paper, asked, &|_| {
+                Err(RunError::CouldNotStart(String::from("its worktree cannot be set up")))
+            }),
         };
         repo.look_at(&job.run, &branch.tip, &job.cancel, &mut look)?
     }
@@ -154,7 +157,7 @@ impl Sites {
             let what = format!("observe{}", count.fetch_add(1, Ordering::Relaxed));
             let env = self.environment.of_command(CommandKind::Observe);
             let yard = self.yard(job, folder.to_owned(), (&what, env), Some(limit));
-            yard.shell(command, &job.cancel).map_err(|error| error.to_string())
+            yard.shell(command, &job.cancel)
         })?;
         Ok(Analysis { observer_is_named: Some(self.observer_is_named), ..found })
     }
