@@ -8,7 +8,9 @@
 //! | `news` | what happens, as lines |
 //! | `story` | the steps of a story |
 //! | `report` | what became of it, at the end |
+//! | `kept` | a board as bytes, for the next look |
 
+mod kept;
 pub mod news;
 pub mod report;
 mod story;
@@ -42,6 +44,8 @@ pub struct Board {
     heard: Heard,
     /// The steps of a story.
     story: Story,
+    /// Whether it only shows how things stand, and forgets what ended builds have spent.
+    forgets: bool,
 }
 
 /// Whom an action was asked of.
@@ -121,7 +125,20 @@ impl Board {
             latest: BTreeMap::new(),
             heard: Heard::default(),
             story: Story::default(),
+            forgets: false,
         }
+    }
+
+    /// The board of a run of which nobody has shown it the journal: it tells of what comes.
+    pub fn of_run(run: Run) -> Board {
+        let programs = run.programs().clone();
+        Board { run, ..Board::new(programs) }
+    }
+
+    /// The same for a face that stands beside a driver: what ended builds have spent is not held twice.
+    #[must_use]
+    pub fn forgetting(self) -> Board {
+        Board { forgets: true, ..self }
     }
 
     /// Whether runs of a protocol are drawn, and told as news.
@@ -204,6 +221,14 @@ impl Board {
             Fact::Resumed { .. } | Fact::Adopted { .. } | Fact::Settled { .. } => {}
         }
         self.run.apply(entry);
+        if self.forgets && matches!(entry.fact, Fact::Settled { .. }) {
+            self.run.forget_spent(entry.instance);
+        }
+    }
+
+    /// The run, without what the board knows beside it.
+    pub fn into_machine(self) -> Run {
+        self.run
     }
 
     /// The task that a child is opened for: that of the item it belongs to, or of the only one.
@@ -280,7 +305,14 @@ impl Board {
 
     /// A task of the plan as `seq slug`.
     pub fn task_label(&self, seq: &str) -> Option<String> {
-        let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
+        let plan = self.plan();
+        let is_wanted = |task: &&Value| task.field("seq").as_text() == Some(seq);
+        // Most plans count their tasks from one, or from nought: every line of news asks, and a search would cost the
+        // square of the tasks.
+        let number: Option<usize> = seq.parse().ok();
+        let places = [number.and_then(|number| number.checked_sub(1)), number];
+        let guessed = places.into_iter().flatten().filter_map(|at| plan.get(at)).find(is_wanted);
+        let task = guessed.or_else(|| plan.iter().find(is_wanted))?;
         Some(format!("{seq} {}", text(task, "slug")))
     }
 
@@ -363,18 +395,22 @@ fn conflicts(kept: &str) -> String {
     format!("its kept work conflicts with what has landed since; `ftl diff {kept}` shows it")
 }
 
-/// How many tasks stand before each: parents may come after their children in a plan.
+/// How many tasks stand before each: parents may come after their children in a plan, and a chain may be as long as one.
 fn deepen(rows: &mut [TaskRow], above: &[Vec<usize>]) {
-    // A plan has no cycles; a broken one ends all the same.
-    for _ in 0..rows.len() {
-        let mut changed = false;
-        for at in 0..rows.len() {
-            let depth = above[at].iter().map(|parent| rows[*parent].depth + 1).max().unwrap_or(0);
-            changed |= depth > rows[at].depth && depth <= rows.len();
-            rows[at].depth = rows[at].depth.max(depth.min(rows.len()));
-        }
-        if !changed {
-            return;
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); rows.len()];
+    let mut waiting: Vec<usize> = above.iter().map(Vec::len).collect();
+    for (at, parents) in above.iter().enumerate() {
+        parents.iter().for_each(|parent| below[*parent].push(at));
+    }
+    // Every task after all that stand before it. A plan has no cycles; what stands in one keeps no depth.
+    let mut next: Vec<usize> = (0..rows.len()).filter(|at| waiting[*at] == 0).collect();
+    while let Some(at) = next.pop() {
+        for child in &below[at] {
+            rows[*child].depth = rows[*child].depth.max(rows[at].depth + 1);
+            waiting[*child] -= 1;
+            if waiting[*child] == 0 {
+                next.push(*child);
+            }
         }
     }
 }
