@@ -17,8 +17,8 @@ const ASSOCIATED: [&str; 2] = ["type Err = String;", "type Error = String;"];
 #[test]
 fn errors_that_cross_a_crate_have_a_type() {
     let is_seen = |file: &File| {
-        let crates = ARROWS.iter().map(|(name, _)| *name).filter(|name| !SEEN_BY_NOBODY.contains(name));
-        crates.into_iter().any(|name| file.name.starts_with(&format!("crates/{name}/src/")))
+        let mut crates = ARROWS.iter().map(|(name, _)| *name).filter(|name| !SEEN_BY_NOBODY.contains(name));
+        crates.any(|name| file.name.starts_with(&format!("crates/{name}/src/")))
             && !file.is_test()
             && !file.name.ends_with("_tests.rs")
     };
@@ -167,8 +167,8 @@ fn signature(lines: &[&str]) -> String {
 
 /// Whether some `Result<…, String>` stands in a signature.
 fn has_text_error(signature: &str) -> bool {
-    let opens = signature.match_indices("Result<").map(|(at, word)| at + word.len());
-    opens.into_iter().any(|at| last_argument(&signature[at..]) == Some("String"))
+    let mut opens = signature.match_indices("Result<").map(|(at, word)| at + word.len());
+    opens.any(|at| last_argument(&signature[at..]) == Some("String"))
 }
 
 /// The last of the arguments up to the `>` that closes them, if there are two at least.
