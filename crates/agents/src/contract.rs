@@ -78,7 +78,7 @@ pub trait SessionHost: Send + Sync {
     /// Rules on a call before it is made, and counts it when it may be.
     fn rule(&self, call: &ToolCall) -> Verdict;
     /// Charges what was used since the last time; an error ends the session.
-    fn charge(&self, usage: &Usage) -> Result<(), String>;
+    fn charge(&self, usage: &Usage) -> Result<(), ChargeRefusal>;
     /// Lets those who watch see something. It must not wait for them.
     fn say(&self, said: Said<'_>);
     /// Whether nobody wants the answer any more.
@@ -99,8 +99,8 @@ pub trait SessionHost: Send + Sync {
     /// A session was opened under this name and can be taken up by it again, as [`Order::earlier`].
     fn on_session_opened(&self, _session: &str) {}
     /// Looks for lessons about something: what is known, as text.
-    fn recall(&self, about: &str) -> Result<String, String> {
-        Err(format!("nothing is remembered here, about `{about}` or anything else"))
+    fn recall(&self, about: &str) -> Result<String, RecallError> {
+        Err(RecallError::NothingAbout(about.to_owned()))
     }
 }
 
@@ -116,6 +116,43 @@ pub enum Verdict {
     /// It may not, and the session is over.
     Stop(String),
 }
+
+/// Why a session may use no more; it ends with that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChargeRefusal(pub String);
+
+impl fmt::Display for ChargeRefusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ChargeRefusal {}
+
+/// Why no lesson was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecallError {
+    /// There are no lessons here.
+    NoMemory,
+    /// There are no lessons here, about that or anything else.
+    NothingAbout(String),
+    /// They could not be read.
+    Failed(String),
+}
+
+impl fmt::Display for RecallError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecallError::NoMemory => out.write_str("nothing is remembered here"),
+            RecallError::NothingAbout(about) => {
+                write!(out, "nothing is remembered here, about `{about}` or anything else")
+            }
+            RecallError::Failed(why) => out.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for RecallError {}
 
 /// What those who watch may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,8 +263,20 @@ pub trait CommandRunner: Send + Sync + fmt::Debug {
         folder: &Path,
         limit: Duration,
         desk: &dyn SessionHost,
-    ) -> Result<Ran, String>;
+    ) -> Result<Ran, CommandFailure>;
 }
+
+/// Why a command could not be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandFailure(pub String);
+
+impl fmt::Display for CommandFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CommandFailure {}
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,11 +341,23 @@ pub struct Enforced {
     pub structured: bool,
 }
 
+/// Why an agent cannot be used now, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable(pub String);
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unusable {}
+
 /// What a probe found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeResult {
     /// Whether it can be used now; if not, why and what to do.
-    pub usable: Result<(), String>,
+    pub usable: Result<(), Unusable>,
     /// Its version or address, for people.
     pub what: String,
 }

@@ -52,10 +52,22 @@ pub struct Launched {
 /// What a program reads.
 pub trait InputChannel: Send + Sync {
     /// Gives it bytes; never waits until it has read them. An error when it reads no more.
-    fn write(&self, bytes: &[u8]) -> Result<(), String>;
+    fn write(&self, bytes: &[u8]) -> Result<(), InputError>;
     /// The program finds the end after what it was given.
     fn close(&self);
 }
+
+/// Why a program was not given what was written to it, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputError(pub String);
+
+impl fmt::Display for InputError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InputError {}
 
 /// A tree of processes.
 pub trait Tree: Send {
@@ -96,6 +108,33 @@ impl ProgramExit {
         self.how.starts_with(TOO_MUCH)
     }
 }
+
+/// Why a piece of output is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputError {
+    /// It holds a line that is too long.
+    LongLine,
+    /// More was written before than anybody has read.
+    Unread,
+    /// Who listened is gone.
+    NobodyListens,
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OutputError::LongLine => {
+                write!(out, "{TOO_MUCH} a line of more than {MAX_LINE_BYTES} bytes")
+            }
+            OutputError::Unread => {
+                write!(out, "{TOO_MUCH} more than {MAX_UNREAD_BYTES} bytes that nobody has read")
+            }
+            OutputError::NobodyListens => out.write_str("nobody listens any more"),
+        }
+    }
+}
+
+impl std::error::Error for OutputError {}
 
 /// The two ends of what a program says: one for who reads its output, one for who listens.
 pub fn hearing() -> (Telling, Hearing) {
@@ -146,7 +185,7 @@ impl Drop for Telling {
 
 impl Telling {
     /// Takes a piece of output. An error, in a sentence, when it is more than anybody can read.
-    pub fn tell(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+    pub fn tell(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.grow(&bytes[..end])?;
             bytes = &bytes[end + 1..];
@@ -156,20 +195,20 @@ impl Telling {
         self.grow(bytes)
     }
 
-    fn grow(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn grow(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
         if self.line.len() + bytes.len() > MAX_LINE_BYTES {
-            return Err(format!("{TOO_MUCH} a line of more than {MAX_LINE_BYTES} bytes"));
+            return Err(OutputError::LongLine);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn send(&self, line: Vec<u8>) -> Result<(), String> {
+    fn send(&self, line: Vec<u8>) -> Result<(), OutputError> {
         let unread = self.unread.fetch_add(line.len(), Ordering::Relaxed) + line.len();
         if unread > MAX_UNREAD_BYTES {
-            return Err(format!("{TOO_MUCH} more than {MAX_UNREAD_BYTES} bytes that nobody has read"));
+            return Err(OutputError::Unread);
         }
-        self.send.send(Message::Heard(Heard::Line(line))).map_err(|_| String::from("nobody listens any more"))
+        self.send.send(Message::Heard(Heard::Line(line))).map_err(|_| OutputError::NobodyListens)
     }
 
     /// The program has ended. What it said last without an end of line is a line too.
@@ -293,7 +332,7 @@ mod tests {
     fn a_line_has_a_limit() {
         let (mut telling, _hearing) = hearing();
         telling.tell(&vec![b'x'; MAX_LINE_BYTES]).unwrap();
-        assert!(telling.tell(b"x").unwrap_err().contains("a line of more than"));
+        assert!(telling.tell(b"x").unwrap_err().to_string().contains("a line of more than"));
     }
 
     #[test]
@@ -306,6 +345,6 @@ mod tests {
         }
         assert!(matches!(hearing.next(NOW), Some(Heard::Line(_))));
         telling.tell(&piece).unwrap();
-        assert!(telling.tell(&piece).unwrap_err().contains("nobody has read"));
+        assert!(telling.tell(&piece).unwrap_err().to_string().contains("nobody has read"));
     }
 }

@@ -77,11 +77,22 @@ pub struct Knock {
     reply: Sender<Answered>,
 }
 
+/// What an agent reads of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolAnswer {
+    /// What the call brought.
+    Done(String),
+    /// What went wrong: the tool has an error for it.
+    Failed(String),
+}
+
 impl Knock {
-    /// Answers it: what goes back to the agent, or what went wrong.
-    pub fn answer(self, back: Result<String, String>) {
-        let ok = back.is_ok();
-        let text = back.unwrap_or_else(|why| why);
+    /// Answers it: this goes back to the agent.
+    pub fn answer(self, back: ToolAnswer) {
+        let (ok, text) = match back {
+            ToolAnswer::Done(text) => (true, text),
+            ToolAnswer::Failed(why) => (false, why),
+        };
         let _ = self.reply.send(Answered { ok, text });
     }
 }
@@ -255,15 +266,22 @@ impl Visit {
         &self.offers
     }
 
-    /// Makes a call and waits for what comes back, or what went wrong.
-    pub fn call(&mut self, tool: &str, args: Json) -> Result<String, String> {
-        let over = |error: io::Error| format!("the session is over: {error}");
+    /// Makes a call and waits for what comes back.
+    pub fn call(&mut self, tool: &str, args: Json) -> ToolAnswer {
         let asked = Asked { tool: tool.to_owned(), args };
-        write_line(self.stream.get_mut(), &asked).map_err(over)?;
-        let line = read_line(&mut self.stream).map_err(over)?;
-        let line = line.ok_or_else(|| String::from("the session is over"))?;
-        let answered: Answered = serde_json::from_slice(&line).map_err(|error| over(error.into()))?;
-        if answered.ok { Ok(answered.text) } else { Err(answered.text) }
+        match self.exchange(&asked) {
+            Ok(Some(answered)) if answered.ok => ToolAnswer::Done(answered.text),
+            Ok(Some(answered)) => ToolAnswer::Failed(answered.text),
+            Ok(None) => ToolAnswer::Failed(String::from("the session is over")),
+            Err(error) => ToolAnswer::Failed(format!("the session is over: {error}")),
+        }
+    }
+
+    /// What is answered; nothing where the other end has closed.
+    fn exchange(&mut self, asked: &Asked) -> io::Result<Option<Answered>> {
+        write_line(self.stream.get_mut(), asked)?;
+        let Some(line) = read_line(&mut self.stream)? else { return Ok(None) };
+        Ok(Some(serde_json::from_slice(&line)?))
     }
 }
 
@@ -305,11 +323,14 @@ mod tests {
         });
         let knock = window.next(SOON).unwrap();
         assert_eq!((knock.tool.as_str(), &knock.args), ("submit", &json!({ "a": 1 })));
-        knock.answer(Ok("taken".into()));
-        window.next(SOON).unwrap().answer(Err("there is no such tool".into()));
+        knock.answer(ToolAnswer::Done("taken".into()));
+        window.next(SOON).unwrap().answer(ToolAnswer::Failed("there is no such tool".into()));
         let (names, first, second) = visitor.join().unwrap();
         assert_eq!(names, ["submit"]);
-        assert_eq!((first, second), (Ok("taken".into()), Err("there is no such tool".into())));
+        assert_eq!(
+            (first, second),
+            (ToolAnswer::Done("taken".into()), ToolAnswer::Failed("there is no such tool".into()))
+        );
     }
 
     #[test]
@@ -321,7 +342,11 @@ mod tests {
         let visitor = std::thread::spawn(move || Visit::at(&at).unwrap().call("submit", json!({})));
         let knock = window.next(SOON).unwrap();
         drop(window);
-        assert!(visitor.join().unwrap().unwrap_err().contains("the session is over"));
+        let answer = visitor.join().unwrap();
+        assert!(
+            matches!(&answer, ToolAnswer::Failed(why) if why.contains("the session is over")),
+            "{answer:?}"
+        );
         drop(knock);
         assert!(Visit::at(&path).is_err(), "nobody comes any more");
     }

@@ -10,6 +10,7 @@
 mod concerns;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use ftl_core::catalogue::Catalogue;
@@ -112,27 +113,60 @@ pub struct RenderedPrompt {
     pub parts: Vec<PromptPart>,
 }
 
+/// What is wrong with a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromptError {
+    /// A file is called as nobody is.
+    UnknownName(String),
+    /// A file is wrong.
+    File {
+        /// Its name, without its ending.
+        name: String,
+        /// What is wrong with it, with the line.
+        message: String,
+    },
+    /// There is no prompt for a role.
+    NoPrompt(String),
+    /// There is no such role.
+    UnknownRole(String),
+}
+
+impl fmt::Display for PromptError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PromptError::UnknownName(name) => {
+                let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                write!(out, "nobody is called {name}; there are {}", known.join(", "))
+            }
+            PromptError::File { name, message } => write!(out, "prompt {name}.md: {message}"),
+            PromptError::NoPrompt(role) => write!(out, "there is no prompt for the role {role}"),
+            PromptError::UnknownRole(role) => write!(out, "there is no role {role}"),
+        }
+    }
+}
+
+impl std::error::Error for PromptError {}
+
 impl Prompts {
     /// The prompts that are part of the program.
-    pub fn built_in() -> Result<Prompts, String> {
+    pub fn built_in() -> Result<Prompts, PromptError> {
         Prompts::of(BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
     }
 
     /// The same, with texts in place of those of the same name.
-    pub fn with(own: impl IntoIterator<Item = (String, String)>) -> Result<Prompts, String> {
+    pub fn with(own: impl IntoIterator<Item = (String, String)>) -> Result<Prompts, PromptError> {
         let mut files: BTreeMap<String, String> =
             BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         for (name, text) in own {
             if !files.contains_key(&name) {
-                let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-                return Err(format!("nobody is called {name}; there are {}", known.join(", ")));
+                return Err(PromptError::UnknownName(name));
             }
             files.insert(name, text);
         }
         Prompts::of(files)
     }
 
-    fn of(files: BTreeMap<String, String>) -> Result<Prompts, String> {
+    fn of(files: BTreeMap<String, String>) -> Result<Prompts, PromptError> {
         let mut prompts = Prompts {
             system: Vec::new(),
             roles: BTreeMap::new(),
@@ -140,7 +174,7 @@ impl Prompts {
             stories: String::new(),
         };
         for (name, text) in files {
-            let wrong = |why: String| format!("prompt {name}.md: {why}");
+            let wrong = |message: String| PromptError::File { name: name.clone(), message };
             if text.len() > MAX_PROMPT_FILE_BYTES {
                 return Err(wrong(format!(
                     "it has {} bytes; {MAX_PROMPT_FILE_BYTES} is the most",
@@ -179,11 +213,11 @@ impl Prompts {
     }
 
     /// Fills a prompt in. Feedback that is there always is in it.
-    pub fn render(&self, filling: &Filling<'_>) -> Result<RenderedPrompt, String> {
+    pub fn render(&self, filling: &Filling<'_>) -> Result<RenderedPrompt, PromptError> {
         let role = filling.role;
-        let sections =
-            self.roles.get(role).ok_or_else(|| format!("there is no prompt for the role {role}"))?;
-        let declared = Catalogue::standard().role(role).ok_or_else(|| format!("there is no role {role}"))?;
+        let sections = self.roles.get(role).ok_or_else(|| PromptError::NoPrompt(role.to_owned()))?;
+        let declared =
+            Catalogue::standard().role(role).ok_or_else(|| PromptError::UnknownRole(role.to_owned()))?;
         let holes = BTreeMap::from([
             ("role", role.to_owned()),
             ("about", declared.about.to_owned()),
@@ -500,11 +534,13 @@ mod tests {
         ];
         for (text, wanted) in table {
             let found = Prompts::with([(String::from("coder"), text.to_owned())]).err();
+            let found = found.map(|error| error.to_string());
             assert_eq!(found, wanted.map(|why| format!("prompt coder.md: {why}")), "{text:.60}");
         }
-        let stories = Prompts::with([(String::from("stories"), String::from("Do {{this}}."))]).unwrap_err();
+        let stories = Prompts::with([(String::from("stories"), String::from("Do {{this}}."))]);
+        let stories = stories.unwrap_err().to_string();
         assert_eq!(stories, "prompt stories.md: line 1: unknown placeholder {{this}}; there are ");
         let unknown = Prompts::with([(String::from("codr"), good.to_owned())]);
-        assert!(unknown.unwrap_err().contains("nobody is called codr"));
+        assert!(unknown.unwrap_err().to_string().contains("nobody is called codr"));
     }
 }

@@ -3,6 +3,8 @@
 //! A schema that uses a word which is not known here is refused when it is made, so that nothing passes
 //! only because nobody looked. It never changes a value and never fills anything in.
 
+use std::fmt;
+
 use serde_json::{Map, Value as Json};
 
 /// How many faults are told.
@@ -35,9 +37,32 @@ const RULES: [&str; 13] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema(Json);
 
+/// Why something is no schema that can be checked here.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SchemaError {
+    /// It is neither an object nor a yes or no.
+    NoSchema(Json),
+    /// It is nested too deep.
+    Deep,
+    /// It has a word that is not checked here.
+    UnknownWord(String),
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SchemaError::NoSchema(other) => write!(out, "{other} is no schema"),
+            SchemaError::Deep => write!(out, "the schema is deeper than {MAX_DEPTH}"),
+            SchemaError::UnknownWord(word) => write!(out, "the word `{word}` of the schema is not known"),
+        }
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
 impl Schema {
     /// Takes a schema, unless it has a word that is not checked here.
-    pub fn new(schema: Json) -> Result<Schema, String> {
+    pub fn new(schema: Json) -> Result<Schema, SchemaError> {
         is_known(&schema, 0)?;
         Ok(Schema(schema))
     }
@@ -65,15 +90,15 @@ impl Schema {
     }
 }
 
-fn is_known(schema: &Json, depth: usize) -> Result<(), String> {
+fn is_known(schema: &Json, depth: usize) -> Result<(), SchemaError> {
     let Json::Object(words) = schema else {
         return match schema {
             Json::Bool(_) => Ok(()),
-            other => Err(format!("{other} is no schema")),
+            other => Err(SchemaError::NoSchema(other.clone())),
         };
     };
     if depth > MAX_DEPTH {
-        return Err(format!("the schema is deeper than {MAX_DEPTH}"));
+        return Err(SchemaError::Deep);
     }
     for (word, body) in words {
         match word.as_str() {
@@ -89,7 +114,7 @@ fn is_known(schema: &Json, depth: usize) -> Result<(), String> {
                 }
             }
             word if NOTES.contains(&word) || RULES.contains(&word) => {}
-            word => return Err(format!("the word `{word}` of the schema is not known")),
+            word => return Err(SchemaError::UnknownWord(word.to_owned())),
         }
     }
     Ok(())
@@ -312,7 +337,7 @@ mod tests {
     #[test]
     fn a_word_that_is_not_checked_is_refused() {
         let nested: Json = serde_json::from_str(r#"{"items":{"pattern":"^a"}}"#).unwrap();
-        assert_eq!(Schema::new(nested), Err(String::from("the word `pattern` of the schema is not known")));
+        assert_eq!(Schema::new(nested), Err(SchemaError::UnknownWord("pattern".into())));
         assert!(Schema::new(Json::from(7)).is_err());
         let mut deep = serde_json::json!({});
         for _ in 0..=MAX_DEPTH {

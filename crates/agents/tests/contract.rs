@@ -76,6 +76,6 @@ fn a_model_without_calls_works_by_a_schema() {
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));
     assert_eq!(std::fs::read_to_string(folder.path().join("src/new.txt")).unwrap(), "text");
     assert!(!folder.path().join("other.txt").exists(), "it is denied like any other");
-    let heard = clerk.heard();
+    let heard = clerk.snapshot();
     assert_eq!((heard.denied.len(), heard.total(TURNS)), (1, 4), "{heard:?}");
 }

@@ -87,7 +87,7 @@ fn busy_services_are_asked_again_and_then_answer() {
             let room = Room::new(json!([failing(json!({ "status": status, "times": 2 }))]));
             let ended = room.quick(dialect);
             is_done(&ended);
-            let heard = room.clerk.heard();
+            let heard = room.clerk.snapshot();
             assert_eq!((room.server.log().len(), heard.again, heard.total(TURNS)), (3, 2, 1), "{status}");
             assert!(ended.unknown.is_empty(), "an error costs nothing");
         });
@@ -141,15 +141,15 @@ fn a_stream_that_breaks_off_is_asked_for_again_and_its_tokens_are_unknown() {
         let ended = room.quick(dialect);
         assert!(matches!(&ended.outcome, Err(AgentError::Died(why)) if why.contains("3 times")), "{ended:?}");
         assert_eq!(ended.unknown, BTreeSet::from([Name::from(MONEY), Name::from(TOKENS)]));
-        assert_eq!(room.clerk.heard().again, 2);
-        assert_eq!(room.clerk.heard().total(TURNS), 0, "half an answer is none");
+        assert_eq!(room.clerk.snapshot().again, 2);
+        assert_eq!(room.clerk.snapshot().total(TURNS), 0, "half an answer is none");
 
         let mut once = submit();
         (once["cut"], once["text"]) = (json!(1), json!(text));
         let room = Room::new(json!([once]));
         let ended = room.quick(dialect);
         is_done(&ended);
-        let heard = room.clerk.heard();
+        let heard = room.clerk.snapshot();
         assert_eq!((heard.again, heard.text.as_str()), (1, text), "nothing is glued together");
         assert!(ended.unknown.contains(TOKENS), "the broken one was paid for, nobody knows how much");
     });
@@ -168,7 +168,7 @@ fn a_service_that_is_not_there_is_an_outage() {
     assert!(ended.unknown.is_empty(), "nothing was heard, nothing was used");
     let model =
         Model::new(endpoint(Dialect::Chat, &url), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-    assert!(model.probe().usable.unwrap_err().contains("cannot be reached"));
+    assert!(model.probe().usable.unwrap_err().0.contains("cannot be reached"));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn arguments_that_are_no_json_go_back_to_the_model() {
         let room = Room::new(json!([broken, submit()]));
         is_done(&room.quick(dialect));
         assert!(room.server.log()[1]["last_tool"].as_str().unwrap().contains("no JSON"));
-        assert_eq!(room.clerk.heard().made.len(), 1, "only the submission was made");
+        assert_eq!(room.clerk.snapshot().made.len(), 1, "only the submission was made");
     });
 }
 
@@ -289,7 +289,7 @@ fn an_answer_that_is_cut_off_is_asked_for_again_and_a_refusal_is_not() {
     every(|dialect| {
         let room = Room::new(json!([{ "text": "half an answ", "stop": "max_tokens" }, submit()]));
         is_done(&room.quick(dialect));
-        assert_eq!(room.clerk.heard().total(TURNS), 2);
+        assert_eq!(room.clerk.snapshot().total(TURNS), 2);
     });
     for dialect in [Dialect::Chat, Dialect::Anthropic] {
         let room = Room::new(json!([{ "text": "no", "stop": "refusal" }, submit()]));
@@ -305,7 +305,7 @@ fn a_model_whose_answers_are_always_cut_off_is_ended() {
         let ended = room.ask(endpoint, Arc::new(RealTime::new()));
         let why = "3 answers in a row were cut off at max_output = 7";
         assert_eq!(ended.outcome, Err(AgentError::Bad(why.into())), "{dialect:?}");
-        assert_eq!(room.clerk.heard().total(TURNS), 3);
+        assert_eq!(room.clerk.snapshot().total(TURNS), 3);
     });
 }
 
@@ -325,7 +325,7 @@ fn a_small_model_that_fills_lists_comes_to_an_answer() {
     let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "Plan.")], &desk(&room.clerk));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "approach": "again and again" }))));
-    assert_eq!(room.clerk.heard().total(TURNS), 1);
+    assert_eq!(room.clerk.snapshot().total(TURNS), 1);
 }
 
 #[test]

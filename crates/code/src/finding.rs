@@ -127,13 +127,10 @@ pub struct FindingAllowance {
 
 impl FindingAllowance {
     /// Reads `KIND` or `KIND PATH`, as plans and people write it.
-    pub fn parse(text: &str, by: &str) -> Result<FindingAllowance, String> {
+    pub fn parse(text: &str, by: &str) -> Result<FindingAllowance, AllowanceError> {
         let text = text.trim();
         let (word, path) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        let kind = FindingKind::parse(word).ok_or_else(|| {
-            let words: Vec<&str> = FindingKind::ALL.iter().map(|kind| kind.word()).collect();
-            format!("`{word}` is no kind of finding; hint: one of {}", words.join(", "))
-        })?;
+        let kind = FindingKind::parse(word).ok_or_else(|| AllowanceError(word.to_owned()))?;
         let path = Some(bare(path.trim()).to_owned()).filter(|path| !path.is_empty());
         Ok(FindingAllowance { kind, path, by: by.to_owned() })
     }
@@ -148,6 +145,19 @@ impl FindingAllowance {
         self.kind == finding.kind && place
     }
 }
+
+/// A word in the place of a kind of finding that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowanceError(String);
+
+impl fmt::Display for AllowanceError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = FindingKind::ALL.iter().map(|kind| kind.word()).collect();
+        write!(out, "`{}` is no kind of finding; hint: one of {}", self.0, words.join(", "))
+    }
+}
+
+impl std::error::Error for AllowanceError {}
 
 impl fmt::Display for FindingAllowance {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -244,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_word_that_is_no_kind_is_refused_with_the_words_that_are() {
-        let error = FindingAllowance::parse("skip_all tests", "Ada").unwrap_err();
+        let error = FindingAllowance::parse("skip_all tests", "Ada").unwrap_err().to_string();
         assert!(error.contains("`skip_all` is no kind of finding") && error.contains("test_skipped"));
     }
 

@@ -140,7 +140,7 @@ fn write_result(cli: &GlobalArgs, mode: &str, out: &Out) -> Result<ExitStatus, C
         ));
     };
     let answer = exploration::read_answer(&text_of(Path::new("-"))?, Some(mode))
-        .map_err(|why| CommandError::new(why, "give one JSON object with mode and status"))?;
+        .map_err(|error| CommandError::new(error.to_string(), "give one JSON object with mode and status"))?;
     if answer.mode != mode {
         let message = format!("the result is of {}, not of {}", answer.mode.word(), mode.word());
         return Err(CommandError::new(message, "name the mode that it is of"));

@@ -13,7 +13,10 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<E
     match verb {
         Orchestration::ValidateTransition { from, to } => {
             let checked = check_transition(from, to);
-            let reason = checked.as_ref().unwrap_or_else(|why| why);
+            let reason = match &checked {
+                Ok(()) => format!("Valid transition: {from} \u{2192} {to}"),
+                Err(error) => error.to_string(),
+            };
             let answer = Json::object([
                 ("valid", Json::from(checked.is_ok())),
                 ("reason", Json::from(reason.as_str())),

@@ -158,14 +158,11 @@ impl Type {
     }
 
     /// Checks a value that came from outside; the error names the place and what is wrong.
-    pub fn accept(&self, value: &Value) -> Result<(), String> {
+    pub fn accept(&self, value: &Value) -> Result<(), TypeError> {
         if !value.is_shallow() {
-            return Err(format!("nested more than {MAX_DEPTH} deep"));
+            return Err(TypeError::Deep);
         }
-        self.accept_at(value).map_err(|Misfit { path, message }| {
-            let spot = if path.is_empty() { "the answer" } else { &path };
-            format!("{spot}: {message}")
-        })
+        self.accept_at(value).map_err(|Misfit { path, message }| TypeError::Misfit { path, message })
     }
 
     fn accept_at(&self, value: &Value) -> Result<(), Misfit> {
@@ -188,6 +185,32 @@ impl Type {
         }
     }
 }
+
+/// Why a value is not of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeError {
+    /// It is nested too deep to be looked at.
+    Deep,
+    /// A part of it does not fit.
+    Misfit {
+        /// Where the part stands; empty for the value itself.
+        path: String,
+        /// What was expected, and what was found.
+        message: String,
+    },
+}
+
+impl fmt::Display for TypeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TypeError::Deep => write!(out, "nested more than {MAX_DEPTH} deep"),
+            TypeError::Misfit { path, message } if path.is_empty() => write!(out, "the answer: {message}"),
+            TypeError::Misfit { path, message } => write!(out, "{path}: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for TypeError {}
 
 /// What does not fit, and where; the path is put together only when something is wrong.
 struct Misfit {
@@ -348,9 +371,9 @@ mod tests {
         let ty = Type::record("Review", [("verdict", Type::choice(["APPROVE", "CHANGES"]))]);
         let answer = Value::record([("verdict", Value::text("MAYBE"))]);
         assert_eq!(
-            ty.accept(&answer).unwrap_err(),
+            ty.accept(&answer).unwrap_err().to_string(),
             "verdict: expected one of APPROVE|CHANGES, found `MAYBE`"
         );
-        assert!(ty.accept(&Value::list([answer])).unwrap_err().contains("a record Review"));
+        assert!(ty.accept(&Value::list([answer])).unwrap_err().to_string().contains("a record Review"));
     }
 }

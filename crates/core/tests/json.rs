@@ -91,7 +91,7 @@ const ERRORS: &[(&str, Cause, &str)] = &[
     ("{} x", Cause::Syntax, "1:4: trailing characters"),
 ];
 
-fn told(error: &ftl_core::json::NotJson) -> String {
+fn render(error: &ftl_core::json::NotJson) -> String {
     format!("{}:{}: {}", error.line, error.column, error.message)
 }
 
@@ -109,7 +109,7 @@ fn texts_become_what_they_always_became() {
 fn what_is_no_json_says_where_and_why() {
     for (text, cause, wanted) in ERRORS {
         let error = Json::parse(text).unwrap_err();
-        assert_eq!((error.cause, told(&error).as_str()), (*cause, *wanted), "{text}");
+        assert_eq!((error.cause, render(&error).as_str()), (*cause, *wanted), "{text}");
     }
 }
 
@@ -177,6 +177,6 @@ fn a_prefix_is_read_and_measured() {
     ];
     for (text, cause, wanted) in cases {
         let error = Json::parse_prefix(text).unwrap_err();
-        assert_eq!((error.cause, told(&error).as_str()), (cause, wanted), "{text}");
+        assert_eq!((error.cause, render(&error).as_str()), (cause, wanted), "{text}");
     }
 }

@@ -20,6 +20,13 @@ const PICTURE: (&str, &str) = ("```mermaid\n", "```\n");
 /// How many files by hand a recipe may name, where the project has promised a number.
 const MOST_FILES: [(&str, usize); 1] = [("docs/contributing/add-a-gate.md", 4)];
 
+/// The page of words, and the heading above those that stand in the code.
+const GLOSSARY: &str = "docs/glossary.md";
+const WORDS_OF_THE_CODE: &str = "## Words of the code";
+
+/// The printed table of who performs what.
+const EXECUTORS: &str = "docs/executors.md";
+
 /// Pages about the past: what they name may be gone.
 const OF_THE_PAST: [&str; 2] = ["docs/adr/", "CHANGELOG.md"];
 
@@ -94,6 +101,43 @@ fn every_file_that_a_page_names_exists() {
 }
 
 #[test]
+fn every_word_of_the_code_in_the_glossary_exists() {
+    let page = fs::read_to_string(root().join(GLOSSARY)).expect("the page is there");
+    let (_, table) = page.split_once(WORDS_OF_THE_CODE).expect("the page has a table of the code's words");
+    let sources = sources();
+    let (mut named, mut stale) = (0, Vec::new());
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let words = row.split('|').nth(1).unwrap_or_default();
+        for word in words.split('`').skip(1).step_by(2) {
+            named += 1;
+            if !is_in_code(&sources, word) {
+                stale.push(format!("{GLOSSARY}: nothing in the code is called `{word}`"));
+            }
+        }
+    }
+    assert!(named > 30, "only {named} words are named; is the table gone?");
+    report(&stale, "name the module or the type as it is called, or rename it");
+}
+
+#[test]
+fn every_action_leads_to_what_performs_it() {
+    let page = fs::read_to_string(root().join(EXECUTORS)).expect("the page is there");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let actions: Vec<&str> = rows.filter(|name| name.contains('.')).collect();
+    assert!(actions.len() > 30, "only {} actions are listed", actions.len());
+    let sources = sources();
+    let is_said = |action: &str| {
+        let says = [format!("/// Performs `{action}`"), format!("performs `{action}`")];
+        let mut ours = sources.iter().filter(|(file, _)| file.contains("/src/"));
+        ours.any(|(_, text)| says.iter().any(|words| text.contains(words)))
+    };
+    let missing = actions.iter().filter(|action| !is_said(action));
+    let missing: Vec<String> =
+        missing.map(|action| format!("nothing says that it performs `{action}`")).collect();
+    report(&missing, "open the comment of the function in the table's row with: Performs `NAME`");
+}
+
+#[test]
 fn recipes_name_few_files() {
     let recipes: Vec<(String, String)> =
         pages().into_iter().filter(|(page, _)| page.starts_with("docs/contributing/add-")).collect();
@@ -127,6 +171,9 @@ fn these_tests_see_what_is_stale() {
     assert!(!there("core::run::walk::Run::decide") && !there("core::run::Ru"));
     let parts = ["core", "run", "Run", "go"];
     assert!(elsewhere(&sources, &parts).contains("run/walk.rs:2"), "{}", elsewhere(&sources, &parts));
+
+    let code = BTreeMap::from([("crates/core/src/one.rs".to_owned(), "pub struct Two;\n".to_owned())]);
+    assert!(is_in_code(&code, "one") && is_in_code(&code, "Two") && !is_in_code(&code, "Tw"));
 
     let page = "`a::b` and\n```text\n`c::d`\n```\n[`e::f`](x)\n";
     let found: Vec<_> = spans("p", page).into_iter().map(|(_, line, span)| (line, span)).collect();
@@ -241,6 +288,15 @@ fn sources() -> BTreeMap<String, String> {
 
 fn is_name(part: &str) -> bool {
     !part.is_empty() && part.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+}
+
+/// Whether some module, or an item of a module, of the product has that name.
+fn is_in_code(sources: &BTreeMap<String, String>, name: &str) -> bool {
+    let files = [format!("/{name}.rs"), format!("/{name}/mod.rs")];
+    let mut ours = sources.iter().filter(|(file, _)| file.contains("/src/") && !file.contains("/testkit/"));
+    ours.any(|(file, text)| {
+        files.iter().any(|end| file.ends_with(end)) || text.lines().any(|line| declares(line, name))
+    })
 }
 
 /// Whether there is such a module, an item of a module, or a method of a type.

@@ -19,7 +19,7 @@ use ftl_core::value::Value;
 use crate::driver::{DriveError, Driver, Todo, never_started};
 use crate::executors::answer::too_large;
 pub use crate::executors::answer::{MAX_AGENT_ANSWER_BYTES, MAX_ANSWER_BYTES};
-use crate::executors::{Hands, Job, JobEnd, JobReport, Report, Right};
+use crate::executors::{Hands, Job, JobEnd, JobRefusal, JobReport, Report, Right};
 use crate::services::Services;
 use ftl_folder::clock::{Clock, millis};
 use ftl_process::Cancel;
@@ -160,7 +160,7 @@ fn let_go(wheel: &mut Dispatcher<'_>, told: &Receiver<JobReport>) {
                 wheel.jobs.remove(&(instance, action));
             }
             JobReport::Tool(_, _, _, reply) | JobReport::Spent(_, _, _, reply) => {
-                let _ = reply.send(Err(String::from("ftl is being stopped")));
+                let _ = reply.send(Err(JobRefusal::Stopping));
             }
             JobReport::Probed(..) => {}
         }
@@ -365,13 +365,12 @@ impl<'a> Dispatcher<'a> {
             JobReport::Spent(instance, action, usage, reply) => {
                 let todo = self.take(Event::Spent { instance, action, usage })?;
                 let goes_on = self.is_open((instance, action));
-                let _ =
-                    reply.send(if goes_on { Ok(()) } else { Err(String::from("it is no longer wanted")) });
+                let _ = reply.send(if goes_on { Ok(()) } else { Err(JobRefusal::Unwanted) });
                 self.carry_out(todo)
             }
             JobReport::Tool(instance, action, (tool, file), reply) => {
                 let todo = self.take(Event::Tool { instance, action, tool, file })?;
-                let denied = todo.refusal.as_ref().map(|refusal| refusal.message.clone());
+                let denied = todo.refusal.as_ref().map(|refusal| JobRefusal::Denied(refusal.message.clone()));
                 let _ = reply.send(denied.map_or(Ok(()), Err));
                 self.carry_out(todo)
             }
@@ -476,11 +475,11 @@ impl<'a> Dispatcher<'a> {
             }
             JobReport::Spent(instance, action, usage, reply) => {
                 let todo = self.take(Event::Spent { instance, action, usage })?;
-                let _ = reply.send(Err(String::from("ftl is being stopped")));
+                let _ = reply.send(Err(JobRefusal::Stopping));
                 self.put_off(todo)
             }
             JobReport::Tool(_, _, _, reply) => {
-                let _ = reply.send(Err(String::from("ftl is being stopped")));
+                let _ = reply.send(Err(JobRefusal::Stopping));
                 Ok(())
             }
             JobReport::Probed(..) => Ok(()),

@@ -158,8 +158,8 @@ impl Reached {
         if token.is_some() {
             let is_shared = config.is_shared(Section::Forge);
             for address in [&url, &remote].into_iter().filter(|address| address.starts_with("http")) {
-                keys::may_go(&KeySource::Variable(name.clone()), address, is_shared).map_err(|message| {
-                    ForgeError::Unavailable(format!("{message} (hint: say [forge] in .ftl/config.toml)"))
+                keys::may_go(&KeySource::Variable(name.clone()), address, is_shared).map_err(|leak| {
+                    ForgeError::Unavailable(format!("{leak} (hint: say [forge] in .ftl/config.toml)"))
                 })?;
             }
         }

@@ -10,7 +10,7 @@ use ftl_folder::id::RunId;
 use ftl_store::journal::{decode, encode, load};
 use ftl_store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Store, StoredEntry};
 
-fn heard(seq: u64, value: Value) -> Entry {
+fn make_entry(seq: u64, value: Value) -> Entry {
     let action = ActionId { entry: 1, index: 0 };
     let fact =
         Fact::Heard { action, answer: Answer::Done(value), bind: None, by: None, cut: false, failing: None };
@@ -22,7 +22,7 @@ fn round_trip(value: Value) -> (usize, usize) {
     let (store, run) = (MemoryStore::new(), RunId::of(1));
     let new = NewRun { run: run.clone(), owner: "a".into(), at: 1, summary: "{}".into() };
     let lease = store.create(&new).unwrap();
-    let entry = heard(1, value);
+    let entry = make_entry(1, value);
     let encoded = encode(std::slice::from_ref(&entry)).unwrap();
     let (bytes, moved) = (encoded.lines[0].body.len(), encoded.content.len());
     let append = Append { lines: encoded.lines, content: encoded.content, at: 2, ..Append::default() };
@@ -67,7 +67,7 @@ fn entries_that_make_no_sense_are_refused_by_number() {
         let error = decode(&store, &run, &record(3, body)).unwrap_err();
         assert!(error.to_string().contains("entry 3"), "{error}");
     }
-    let good = serde_json::to_string(&heard(4, Value::None)).unwrap();
+    let good = serde_json::to_string(&make_entry(4, Value::None)).unwrap();
     assert!(decode(&store, &run, &record(4, &good)).is_ok());
     assert!(decode(&store, &run, &record(5, &good)).unwrap_err().to_string().contains("calls itself 4"));
     let gone = good.replace("{\"done\":null}", "{\"$content\":\"00ff\"}");

@@ -42,23 +42,35 @@ impl fmt::Display for RunId {
     }
 }
 
-impl FromStr for RunId {
-    type Err = String;
+/// A text that is no name of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunIdError(String);
 
-    fn from_str(text: &str) -> Result<RunId, String> {
+impl fmt::Display for RunIdError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` is no name of a run", self.0)
+    }
+}
+
+impl std::error::Error for RunIdError {}
+
+impl FromStr for RunId {
+    type Err = RunIdError;
+
+    fn from_str(text: &str) -> Result<RunId, RunIdError> {
         let known = |byte: u8| LETTERS.contains(&byte);
         if text.len() == RUN_ID_LETTERS && text.bytes().all(known) {
             Ok(RunId(text.to_owned()))
         } else {
-            Err(format!("`{text}` is no name of a run"))
+            Err(RunIdError(text.to_owned()))
         }
     }
 }
 
 impl TryFrom<String> for RunId {
-    type Error = String;
+    type Error = RunIdError;
 
-    fn try_from(text: String) -> Result<RunId, String> {
+    fn try_from(text: String) -> Result<RunId, RunIdError> {
         text.parse()
     }
 }

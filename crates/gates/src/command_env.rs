@@ -63,7 +63,7 @@ impl Yard<'_> {
             limits: command.limits,
             lock: PathBuf::from(&self.key),
             fence: self.fence.clone(),
-            mark: Mark::new(MARK, &self.key).map_err(RunError::Bad)?,
+            mark: Mark::new(MARK, &self.key).map_err(|error| RunError::Bad(error.to_string()))?,
         };
         self.supervisor.run(&spec, cancel, &mut |_, _| {})
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{RunRecord, short};
 use super::commit::{Making, message};
-use super::land::{Checked, Looking, MergedTree};
+use super::land::{CallbackError, Checked, Looking, MergedTree};
 use super::lock::Held;
 use super::merge::Merge;
 use super::person_checkout::{Moved, with_notes};
@@ -80,7 +80,7 @@ impl Repo {
         &self,
         delivering: &Delivering<'_>,
         cancel: &Cancel,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Delivered, GitError> {
         let held = self.hold(delivering.run.as_str(), cancel)?;
         // Two runs may deliver to one branch.
@@ -118,7 +118,7 @@ impl Repo {
         &self,
         delivering: &Delivering<'_>,
         record: &RunRecord,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Result<DeliveryRecord, String>, GitError> {
         if delivering.how == Delivery::BranchOnly {
             return Ok(Err(String::from("`branch-only` keeps it there")));
@@ -173,7 +173,7 @@ impl Repo {
         delivering: &Delivering<'_>,
         record: &RunRecord,
         from: &Oid,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Result<Oid, String>, GitError> {
         let moved = !self.is_ancestor(from, &record.tip)?;
         if !moved && delivering.how == Delivery::FastForward {

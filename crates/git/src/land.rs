@@ -5,6 +5,7 @@
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
 //! worktree onto the tip, with both sides marked in its files, after what was there was kept.
 
+use std::fmt;
 use std::path::Path;
 
 use ftl_core::catalogue::build::Side;
@@ -64,6 +65,25 @@ pub enum Checked {
     /// It may not; this is why.
     Failed(String),
 }
+
+/// Why what git asks its caller for was not done: to look at what would land, or to set a worktree up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackError(String);
+
+impl CallbackError {
+    /// An error with its sentence.
+    pub fn new(message: impl Into<String>) -> CallbackError {
+        CallbackError(message.into())
+    }
+}
+
+impl fmt::Display for CallbackError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CallbackError {}
 
 /// What a landing came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,7 +161,7 @@ impl Repo {
         &self,
         landing: &Landing<'_>,
         cancel: &Cancel,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Landed, GitError> {
         if landing.message.len() > MAX_MESSAGE_BYTES {
             let message = format!("the message of a commit has more than {MAX_MESSAGE_BYTES} bytes");
@@ -162,7 +182,7 @@ impl Repo {
         landing: &Landing<'_>,
         run: &RunId,
         held: &Held,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Landed, GitError> {
         let record = self.put_right(self.record(run)?, held)?;
         match ledger::read::<Outcome>(&self.landed_file(run, landing.key))? {
@@ -249,7 +269,7 @@ impl Repo {
         landing: &Landing<'_>,
         made: Made,
         held: &Held,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Landed, GitError> {
         let Made { mut record, worktree, tree, work } = made;
         let files = self.differing(&record.tip, &tree)?.len() as u64;
@@ -307,7 +327,7 @@ impl Repo {
     pub(super) fn checked(
         &self,
         looking: Looking<'_>,
-        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, String>,
+        verify: &mut dyn FnMut(&MergedTree) -> Result<Checked, CallbackError>,
     ) -> Result<Checked, GitError> {
         let merged = MergedTree {
             tree: looking.tree.clone(),

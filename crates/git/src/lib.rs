@@ -102,7 +102,7 @@ pub use error::{ErrorKind, GitError};
 pub use examine::{Examined, LockFile, MAX_NAMED_OBJECTS, MissingObject, Namer};
 pub use filesystem::{FileSystem, LocalFileSystem};
 pub use keep::{KeptWork, MAX_KEPT_REFS};
-pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, MergedTree};
+pub use land::{CallbackError, Checked, Landed, Landing, MAX_MESSAGE_BYTES, MergedTree};
 pub use lock::await_turn;
 pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
 pub use names::{IdempotencyKey, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};

@@ -48,6 +48,24 @@ pub struct Saying<'a> {
     pub when: u64,
 }
 
+/// What came of a patch that was laid on a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchOutcome {
+    /// The tree that it makes.
+    Fits(Oid),
+    /// It does not fit; why, as git says it.
+    Unfit(String),
+}
+
+/// What came of a step of the person's branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MoveOutcome {
+    /// The branch is there, and the checkout with it.
+    Made,
+    /// It cannot be made; why.
+    Refused(String),
+}
+
 impl Repo {
     /// The branch that the person has checked out, and the commit that it is at.
     pub fn here(&self) -> Result<(String, Oid), GitError> {
@@ -86,8 +104,7 @@ impl Repo {
         self.run(call.words([base.as_str(), tree.as_str()]))?.ok()
     }
 
-    /// The tree that a patch makes of a commit, or that it leaves when it is taken back; `Err` inside where it
-    /// does not fit.
+    /// The tree that a patch makes of a commit, or that it leaves when it is taken back.
     pub fn patched(
         &self,
         run: &RunId,
@@ -95,7 +112,7 @@ impl Repo {
         patch: &[u8],
         below: &Path,
         back: bool,
-    ) -> Result<Result<Oid, String>, GitError> {
+    ) -> Result<PatchOutcome, GitError> {
         let index = self.patch_index(run);
         let _turn = self.hold(&format!("patch-{run}"), &Cancel::new())?;
         self.read_tree(&index, &self.tree_of(onto)?)?;
@@ -110,9 +127,9 @@ impl Repo {
         let said = self.run(call.words(["-"]).input(Input::Bytes(patch.to_vec())))?;
         if said.code != 0 {
             let why: Vec<&str> = said.said.lines().map(|line| line.trim_start_matches("error: ")).collect();
-            return Ok(Err(why.join("; ")));
+            return Ok(PatchOutcome::Unfit(why.join("; ")));
         }
-        self.make_gathered(&[onto], &|| self.write_tree(&index)).map(Ok)
+        self.make_gathered(&[onto], &|| self.write_tree(&index)).map(PatchOutcome::Fits)
     }
 
     fn patch_index(&self, run: &RunId) -> PathBuf {
@@ -125,23 +142,23 @@ impl Repo {
         self.commit(&Making { tree, parents: &[onto], message, when: saying.when })
     }
 
-    /// Makes a step that was written down, with the person's checkout; why not, if it cannot be made. One that
-    /// was made already is not made again. What a person should know besides, the next command says.
+    /// Makes a step that was written down, with the person's checkout. One that was made already is not made
+    /// again. What a person should know besides, the next command says.
     pub fn make_step(
         &self,
         run: &RunId,
         step: &BranchMove,
         cancel: &Cancel,
-    ) -> Result<Result<(), String>, GitError> {
+    ) -> Result<MoveOutcome, GitError> {
         let held = self.hold(run.as_str(), cancel)?;
         let _turn = self.hold("delivery", cancel)?;
         let moving = Move { run, target: &step.target, from: &step.from, to: &step.to };
         match self.move_person(moving, &held)? {
-            Moved::Refused(why) => Ok(Err(why)),
+            Moved::Refused(why) => Ok(MoveOutcome::Refused(why)),
             Moved::Done(notes) => {
                 self.make_durable(Some(&self.top))?;
                 self.say_later(&notes)?;
-                Ok(Ok(()))
+                Ok(MoveOutcome::Made)
             }
         }
     }

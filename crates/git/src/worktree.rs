@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::durable::Moment;
 use super::error::At as _;
 use super::error::unreadable;
+use super::land::CallbackError;
 use super::lock::Held;
 use super::probe::{self, Seen, below, look, zeroed};
 use super::{ErrorKind, GitError, NOBODY, Oid, Repo, WorktreeEntry, WorktreeId, ledger};
@@ -110,7 +111,7 @@ impl Repo {
         &self,
         id: &WorktreeId,
         run: &RunId,
-        setup: &mut dyn FnMut(&Path) -> Result<(), String>,
+        setup: &mut dyn FnMut(&Path) -> Result<(), CallbackError>,
     ) -> Result<Worktree, GitError> {
         let known = ledger::read::<WorktreeRecord>(&self.worktree_file(id))?;
         let before = match &known {

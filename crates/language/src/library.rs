@@ -199,7 +199,7 @@ impl Library {
     }
 
     /// How runs of a protocol are drawn and delivered. That needs its own document and no check.
-    fn shown<'a>(&'a self, entry: &'a Entry) -> &'a Shown {
+    fn load_shown<'a>(&'a self, entry: &'a Entry) -> &'a Shown {
         entry.shown.get_or_init(|| {
             let document = self.read(entry).document.clone();
             let (states, _) = paste(&document, self);
@@ -365,7 +365,7 @@ impl Library {
 
     /// The states in which runs ask how their work is delivered, as policies name them: `task.COMPLETE`.
     pub fn deliveries(&self) -> impl Iterator<Item = String> {
-        let state_of = |entry| self.shown(entry).delivery.as_ref();
+        let state_of = |entry| self.load_shown(entry).delivery.as_ref();
         self.entries.iter().filter_map(move |(name, entry)| Some(format!("{name}.{}", state_of(entry)?)))
     }
 
@@ -407,11 +407,11 @@ impl Programs for Library {
     }
 
     fn board(&self, protocol: &str) -> Option<&BoardCode> {
-        self.shown(self.entries.get(protocol)?).board.as_ref()
+        self.load_shown(self.entries.get(protocol)?).board.as_ref()
     }
 
     fn delivery(&self, protocol: &str) -> Option<&Name> {
-        self.shown(self.entries.get(protocol)?).delivery.as_ref()
+        self.load_shown(self.entries.get(protocol)?).delivery.as_ref()
     }
 }
 

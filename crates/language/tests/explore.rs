@@ -62,10 +62,10 @@ fn builder() {
 /// agents pay for stays in the budget; a second retry is for a flaky lesson only.
 fn builder_keeps(notes: &mut Notes, seen: &Seen<'_>) {
     let [verified, tools, retries, flaky] = notes;
-    for answer in seen.heard("verify.run") {
+    for answer in seen.list_answers("verify.run") {
         *verified = u8::from(answer.field("passed").holds());
     }
-    for answer in seen.heard("lesson.match") {
+    for answer in seen.list_answers("lesson.match") {
         *flaky = u8::from(answer.field("flaky").holds());
     }
     for entry in &seen.decision.entries {
@@ -120,13 +120,13 @@ fn coder() {
 /// proof that the story is satisfied.
 fn coder_keeps(notes: &mut Notes, seen: &Seen<'_>) {
     let [tested, proved, merged, _] = notes;
-    for answer in seen.heard("tests.run") {
+    for answer in seen.list_answers("tests.run") {
         *tested = u8::from(answer.field("passed").holds());
     }
-    for answer in seen.heard("story.satisfied") {
+    for answer in seen.list_answers("story.satisfied") {
         *proved = u8::from(answer.field("passed").holds());
     }
-    for answer in seen.heard("work.merge").into_iter().chain(seen.heard("pull.merge")) {
+    for answer in seen.list_answers("work.merge").into_iter().chain(seen.list_answers("pull.merge")) {
         *merged = u8::from(answer.field("status").as_text() == Some("landed"));
     }
     for (from, to, params, _) in seen.moves() {
@@ -179,10 +179,10 @@ fn lifecycle_with_waivers() {
 fn lifecycle_keeps(notes: &mut Notes, seen: &Seen<'_>) {
     let [decided, reverted, done, _] = notes;
     let waiving = seen.before.instance(ROOT).and_then(|root| root.thread(&ThreadId::Main)?.waiving.as_ref());
-    for answer in seen.heard("artifact.decision").into_iter().filter(|_| waiving.is_none()) {
+    for answer in seen.list_answers("artifact.decision").into_iter().filter(|_| waiving.is_none()) {
         *decided = u8::from(answer.field("passed").holds());
     }
-    for answer in seen.heard("artifact.revert") {
+    for answer in seen.list_answers("artifact.revert") {
         *reverted = u8::from(answer.field("passed").holds());
     }
     for (from, to, _, cause) in seen.moves() {
@@ -213,7 +213,7 @@ fn task() {
 /// `complete` only when the builder was, and delivered.
 fn task_keeps(notes: &mut Notes, seen: &Seen<'_>) {
     let [delivered, ..] = notes;
-    if !seen.heard("branch.deliver").is_empty() {
+    if !seen.list_answers("branch.deliver").is_empty() {
         *delivered = 1;
     }
     if seen.end() == Some(End::Complete) {
@@ -246,7 +246,7 @@ fn campaign() {
 /// `complete` only when every task is.
 fn campaign_keeps(notes: &mut Notes, seen: &Seen<'_>) {
     let [all, ..] = notes;
-    for answer in seen.heard("campaign.summary") {
+    for answer in seen.list_answers("campaign.summary") {
         let count = |name: &str| answer.field(name).as_number().unwrap();
         *all = u8::from(count("complete_count") >= count("total"));
     }

@@ -21,11 +21,11 @@ fn answer(json: &str) -> Policy {
 
 fn ways(stage: &Stage) -> Vec<String> {
     let ways = stage.run.options(ROOT);
-    ways.iter().map(told).collect()
+    ways.iter().map(render_way).collect()
 }
 
 /// `→ STATE if what holds (+), does not (-) or is not known (?)`, unless (~), with a star when it is open.
-fn told(way: &WayOut) -> String {
+fn render_way(way: &WayOut) -> String {
     let to = way.to.as_deref().unwrap_or("end");
     let conditions = way.conditions.iter().map(|condition| {
         let holds = condition.holds.map_or("?", |holds| if holds { "+" } else { "-" });
@@ -65,7 +65,7 @@ fn options_with_what_somebody_has_looked_at() {
     let told_with = |word: &str, plan: &str| -> Vec<String> {
         let actions = [(Name::from("artifact.plan"), Ok(value(plan)))].into();
         let answers = Answers { word: Some(Name::from(word)), actions };
-        stage.run.options_with(ROOT, &answers).iter().map(told).collect()
+        stage.run.options_with(ROOT, &answers).iter().map(render_way).collect()
     };
     let (good, bad) = (r#"{"passed":true}"#, r#"{"passed":false}"#);
     assert_eq!(told_with("next", good), ["planning -said.redo", "plan_review* +plan.passed"]);

@@ -83,16 +83,40 @@ impl fmt::Display for TaskId {
     }
 }
 
-impl FromStr for TaskId {
-    type Err = String;
+/// Why a text is no name of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskIdError {
+    /// It is empty, too long, or begins with a dot or a dash.
+    Length(String),
+    /// It has letters that are not in names.
+    Letters(String),
+}
 
-    fn from_str(text: &str) -> Result<TaskId, String> {
+impl fmt::Display for TaskIdError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TaskIdError::Length(text) => {
+                write!(out, "`{text}` is no name of a task: it has 1 to {MAX_ID_BYTES} letters")
+            }
+            TaskIdError::Letters(text) => {
+                write!(out, "`{text}` is no name of a task: letters, digits, `.`, `-` and `_` only")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TaskIdError {}
+
+impl FromStr for TaskId {
+    type Err = TaskIdError;
+
+    fn from_str(text: &str) -> Result<TaskId, TaskIdError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
         if text.is_empty() || text.len() > MAX_ID_BYTES || text.starts_with(['.', '-']) {
-            return Err(format!("`{text}` is no name of a task: it has 1 to {MAX_ID_BYTES} letters"));
+            return Err(TaskIdError::Length(text.to_owned()));
         }
         if !text.bytes().all(plain) {
-            return Err(format!("`{text}` is no name of a task: letters, digits, `.`, `-` and `_` only"));
+            return Err(TaskIdError::Letters(text.to_owned()));
         }
         Ok(TaskId(text.to_owned()))
     }

@@ -31,7 +31,7 @@ static GUARDS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A guard that is ours. Dropping it ends everything that it guards.
 #[derive(Debug)]
-pub(super) struct Leash {
+pub(super) struct GuardHandle {
     child: Child,
     who: Identity,
     socket: Option<UnixStream>,
@@ -39,15 +39,15 @@ pub(super) struct Leash {
     lock: PathBuf,
 }
 
-impl Leash {
-    pub(super) fn new(guard: &Guard, mark: &Mark, lock: &Path) -> io::Result<Leash> {
+impl GuardHandle {
+    pub(super) fn new(guard: &Guard, mark: &Mark, lock: &Path) -> io::Result<GuardHandle> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_write_timeout(Some(MAX_SEND))?;
         let mut command = Command::new(&guard.program);
         command.args(&guard.args).arg0("ftl").env_clear().current_dir("/");
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
         let (child, who) = spawn_known(&mut command)?;
-        Ok(Leash { child, who, socket: Some(ours), mark: mark.clone(), lock: lock.to_owned() })
+        Ok(GuardHandle { child, who, socket: Some(ours), mark: mark.clone(), lock: lock.to_owned() })
     }
 
     /// Whether the guard has written itself into the file of its attempt. It starts nothing before.
@@ -110,7 +110,7 @@ impl Leash {
     }
 }
 
-impl Drop for Leash {
+impl Drop for GuardHandle {
     fn drop(&mut self) {
         self.end(MAX_GUARD_END);
     }

@@ -188,13 +188,13 @@ pub struct Mark {
 
 impl Mark {
     /// A mark. Its name begins with `FTL_`, its value is not empty, neither has a NUL.
-    pub fn new(name: &str, value: &str) -> Result<Mark, String> {
+    pub fn new(name: &str, value: &str) -> Result<Mark, MarkError> {
         let letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         if !name.starts_with(MARK_PREFIX) || !name.bytes().all(letter) {
-            return Err(format!("`{name}` cannot mark a process: a mark is called {MARK_PREFIX}…"));
+            return Err(MarkError::Name(name.to_owned()));
         }
         if value.is_empty() || value.len() > MAX_MARK_BYTES || value.contains('\0') {
-            return Err(format!("the value of {name} must have 1 to {MAX_MARK_BYTES} bytes and no NUL"));
+            return Err(MarkError::Value(name.to_owned()));
         }
         Ok(Mark { name: name.to_owned(), value: value.to_owned() })
     }
@@ -216,10 +216,34 @@ impl Mark {
     }
 }
 
-impl TryFrom<(String, String)> for Mark {
-    type Error = String;
+/// Why a variable cannot mark a tree of processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MarkError {
+    /// Its name does not begin with `FTL_`, or has other letters than names of variables.
+    Name(String),
+    /// The value of the variable of that name is empty, too long, or has a NUL.
+    Value(String),
+}
 
-    fn try_from((name, value): (String, String)) -> Result<Mark, String> {
+impl fmt::Display for MarkError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MarkError::Name(name) => {
+                write!(out, "`{name}` cannot mark a process: a mark is called {MARK_PREFIX}…")
+            }
+            MarkError::Value(name) => {
+                write!(out, "the value of {name} must have 1 to {MAX_MARK_BYTES} bytes and no NUL")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MarkError {}
+
+impl TryFrom<(String, String)> for Mark {
+    type Error = MarkError;
+
+    fn try_from((name, value): (String, String)) -> Result<Mark, MarkError> {
         Mark::new(&name, &value)
     }
 }

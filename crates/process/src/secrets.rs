@@ -64,30 +64,29 @@ pub struct SecretKey {
 
 impl SecretKey {
     /// A key out of a variable of the environment, which the caller has looked up.
-    pub fn of_variable(name: &str, value: Option<String>) -> Result<SecretKey, String> {
-        let value = value.ok_or_else(|| format!("the variable {name}, which holds the key, is not set"))?;
+    pub fn of_variable(name: &str, value: Option<String>) -> Result<SecretKey, KeyError> {
+        let value = value.ok_or_else(|| KeyError::NotSet(name.to_owned()))?;
         SecretKey::of(format!("the variable {name}"), &value)
     }
 
     /// A key out of a file.
-    pub fn of_file(path: &Path) -> Result<SecretKey, String> {
+    pub fn of_file(path: &Path) -> Result<SecretKey, KeyError> {
         let from = path.display().to_string();
-        let found =
-            std::fs::metadata(path).map_err(|error| format!("{from}, which holds the key: {error}"))?;
+        let found = std::fs::metadata(path)
+            .map_err(|error| KeyError::NoFile { path: from.clone(), message: error.to_string() })?;
         if !found.is_file() || found.len() > MAX_KEY_BYTES {
-            return Err(format!("{from} is no file with a key of at most {MAX_KEY_BYTES} bytes"));
+            return Err(KeyError::Large(from));
         }
-        let value = std::fs::read_to_string(path).map_err(|error| format!("{from}: {error}"))?;
+        let value = std::fs::read_to_string(path)
+            .map_err(|error| KeyError::Unreadable { path: from.clone(), message: error.to_string() })?;
         SecretKey::of(from, &value)
     }
 
-    fn of(from: String, value: &str) -> Result<SecretKey, String> {
+    fn of(from: String, value: &str) -> Result<SecretKey, KeyError> {
         let value = value.trim().to_owned();
         let fits = value.len() >= MIN_SECRET_BYTES && value.chars().all(|one| one.is_ascii_graphic());
         if !fits {
-            return Err(format!(
-                "{from} holds no key: at least {MIN_SECRET_BYTES} visible letters in one line"
-            ));
+            return Err(KeyError::Malformed(from));
         }
         Ok(SecretKey { from, value })
     }
@@ -97,6 +96,49 @@ impl SecretKey {
         &self.value
     }
 }
+
+/// Why there is no key. It names where a key was looked for, never a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// The variable that holds the key is not set.
+    NotSet(String),
+    /// The file that holds the key cannot be looked at.
+    NoFile {
+        /// The file.
+        path: String,
+        /// What the system says.
+        message: String,
+    },
+    /// It is no file, or too large for one with a key.
+    Large(String),
+    /// The file cannot be read.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        message: String,
+    },
+    /// What was found there is too short for a key, or not in visible letters.
+    Malformed(String),
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::NotSet(name) => write!(out, "the variable {name}, which holds the key, is not set"),
+            KeyError::NoFile { path, message } => write!(out, "{path}, which holds the key: {message}"),
+            KeyError::Large(path) => {
+                write!(out, "{path} is no file with a key of at most {MAX_KEY_BYTES} bytes")
+            }
+            KeyError::Unreadable { path, message } => write!(out, "{path}: {message}"),
+            KeyError::Malformed(from) => {
+                write!(out, "{from} holds no key: at least {MIN_SECRET_BYTES} visible letters in one line")
+            }
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
 
 impl fmt::Debug for SecretKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -460,7 +502,7 @@ mod tests {
         for value in ["", "abc", "two words here", "line\nbreak"] {
             assert!(SecretKey::of_variable("K", Some(value.into())).is_err(), "{value:?}");
         }
-        assert!(SecretKey::of_variable("K", None).unwrap_err().contains("K"));
+        assert!(SecretKey::of_variable("K", None).unwrap_err().to_string().contains("K"));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
         std::fs::write(&file, "test-key-2\n").unwrap();

@@ -20,7 +20,7 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use super::cancel::Cancel;
 use super::capture::Capture;
-use super::guard_handle::{Leash, MAX_GUARD_END};
+use super::guard_handle::{GuardHandle, MAX_GUARD_END};
 use super::stdin::Feed;
 pub use super::stdin::{MAX_WAITING_BYTES, StdinWriter};
 use super::wire::{self, Answer, Lines, Request, Word};
@@ -97,7 +97,7 @@ impl Supervisor {
         let (out, out_theirs) = io::pipe().map_err(RunError::Guard)?;
         let (err, err_theirs) = io::pipe().map_err(RunError::Guard)?;
         let (feed, stdin_theirs) = feed(&spec.stdin).map_err(RunError::Guard)?;
-        let leash = Leash::new(&self.guard, &spec.mark, &lock).map_err(RunError::Guard)?;
+        let leash = GuardHandle::new(&self.guard, &spec.mark, &lock).map_err(RunError::Guard)?;
         let socket = leash.socket().ok_or(RunError::NoAnswer)?;
         let fds = [stdin_theirs.as_fd(), out_theirs.as_fd(), err_theirs.as_fd()];
         wire::send(socket, &request, &fds).map_err(RunError::Guard)?;
@@ -112,7 +112,7 @@ impl Supervisor {
 /// A command that was started. Dropping it ends it, with all that it has started.
 #[derive(Debug)]
 pub struct Running {
-    leash: Leash,
+    leash: GuardHandle,
     out: Tap,
     err: Tap,
     feed: Feed,

@@ -46,7 +46,7 @@ impl Campaign {
     }
 
     /// Reads a campaign as `campaign.json` has it, also one of the FTL plugin's.
-    pub fn read(json: &Json) -> Result<Campaign, String> {
+    pub(super) fn read(json: &Json) -> Result<Campaign, String> {
         if !json.is_object() {
             return Err(format!("a campaign is an object, not {}", json.kind()));
         }

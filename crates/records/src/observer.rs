@@ -19,7 +19,7 @@ use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, ScoreContext, V
 use crate::workspace::{FileName, Workspace, WorkspaceStatus};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::machine::MachineCause;
-use ftl_process::{Cut, How, ProcessExit};
+use ftl_process::{Cut, How, ProcessExit, RunError};
 
 /// How many verify commands run at the same time.
 const MAX_PARALLEL: usize = 4;
@@ -61,7 +61,7 @@ impl ReverifiedWorkspace {
 /// How blocks are verified.
 pub struct Verifier<'a> {
     /// Runs a command: how it ended, or why it could not be run.
-    pub runs: &'a (dyn Fn(&str) -> Result<ProcessExit, String> + Sync),
+    pub runs: &'a (dyn Fn(&str) -> Result<ProcessExit, RunError> + Sync),
 }
 
 impl Records {
@@ -270,7 +270,7 @@ fn rerun(command: &str, by: &Verifier<'_>) -> (Rerun, String) {
     }
     let ended = match (by.runs)(command) {
         Ok(ended) => ended,
-        Err(message) => return (Rerun::CouldNotRun(message), String::new()),
+        Err(error) => return (Rerun::CouldNotRun(error.to_string()), String::new()),
     };
     let output = tail(&format!("{}{}", ended.out.text(), ended.err.text()));
     let rerun = match (ended.cut, ended.how) {

@@ -7,6 +7,7 @@
 //! recorded with it. A move that neither the machine nor the campaign allows is refused.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -72,15 +73,45 @@ pub fn can_move(from: &str, to: &str) -> bool {
     next_phases(from).contains(&to)
 }
 
-/// Whether the states of the task flow have an edge; why not, if not.
-pub fn check_transition(from: &str, to: &str) -> Result<String, String> {
-    let Some(all) = moves_of(from) else {
-        return Err(format!("Unknown state: {from} (one of {})", STATES.join(", ")));
-    };
-    if all.contains(&to) {
-        return Ok(format!("Valid transition: {from} \u{2192} {to}"));
+/// Why the states of the task flow do not have an edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransitionError {
+    /// There is no state of that name.
+    UnknownState(String),
+    /// The state has other edges, and not that one.
+    NoEdge {
+        /// Where it would begin.
+        from: String,
+        /// Where it would lead.
+        to: String,
+        /// Where the edges of the state lead.
+        others: Vec<&'static str>,
+    },
+}
+
+impl fmt::Display for TransitionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransitionError::UnknownState(state) => {
+                write!(out, "Unknown state: {state} (one of {})", STATES.join(", "))
+            }
+            TransitionError::NoEdge { from, to, others } => {
+                let others = others.join(", ");
+                write!(out, "Invalid transition: {from} \u{2192} {to} (from {from} it goes to {others})")
+            }
+        }
     }
-    Err(format!("Invalid transition: {from} \u{2192} {to} (from {from} it goes to {})", all.join(", ")))
+}
+
+impl std::error::Error for TransitionError {}
+
+/// Whether the states of the task flow have an edge.
+pub fn check_transition(from: &str, to: &str) -> Result<(), TransitionError> {
+    let all = moves_of(from).ok_or_else(|| TransitionError::UnknownState(from.to_owned()))?;
+    if all.contains(&to) {
+        return Ok(());
+    }
+    Err(TransitionError::NoEdge { from: from.to_owned(), to: to.to_owned(), others: all.to_vec() })
 }
 
 fn projected(scope: RecordScope) -> Projected {

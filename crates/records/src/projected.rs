@@ -16,7 +16,7 @@ pub struct Projected {
     /// Whose it is; nothing where it belongs to no campaign.
     pub scope: Option<RecordScope>,
     /// Whether a text can be taken over, and as which; what is wrong with it if not.
-    pub check: fn(&str) -> Result<String, String>,
+    pub(super) check: fn(&str) -> Result<String, String>,
     /// How the note is kept.
     pub form: NoteForm,
 }

@@ -276,7 +276,7 @@ impl Briefs {
     }
 
     /// What the brief of a task tells: its parents' work, and the names of siblings that failed.
-    fn told(&self, seq: usize) -> (Vec<String>, Vec<String>) {
+    fn read_brief(&self, seq: usize) -> (Vec<String>, Vec<String>) {
         let brief = self.paper.parse_workspace(&self.make(seq)).unwrap();
         let parents = brief.parents.into_iter().map(|one| one.prior_delivery).collect();
         let known = brief.prior_knowledge.unwrap_or_default().failures;
@@ -290,11 +290,11 @@ fn a_brief_knows_its_parents_and_blocked_siblings_without_a_look_at_every_worksp
     briefs.block(2);
     let ends = super::briefs::Ends { now: NOW, run: None };
     briefs.paper.complete_workspace(&briefs.make(1), ("the models", &[]), ends).unwrap();
-    let (parents, siblings) = briefs.told(4);
+    let (parents, siblings) = briefs.read_brief(4);
     assert_eq!((parents[0].as_str(), siblings), ("the models", vec!["sibling-002_t_blocked".to_owned()]));
     let runs = briefs.paper.lag.pretend();
     briefs.block(3);
-    let (again, siblings) = briefs.told(4);
+    let (again, siblings) = briefs.read_brief(4);
     assert_eq!(
         (again, siblings.as_slice()),
         (parents, ["sibling-002_t_blocked", "sibling-003_t_blocked"].map(str::to_owned).as_slice())
@@ -308,7 +308,7 @@ fn a_brief_tells_of_the_last_siblings_that_failed_and_of_no_more_than_it_can_hol
     let briefs = Briefs::new(MAX_SIBLINGS + 3);
     let _runs = briefs.paper.lag.pretend();
     (1..=MAX_SIBLINGS + 2).for_each(|seq| briefs.block(seq));
-    let (_, siblings) = briefs.told(MAX_SIBLINGS + 3);
+    let (_, siblings) = briefs.read_brief(MAX_SIBLINGS + 3);
     assert_eq!((siblings.len(), siblings[0].as_str()), (MAX_SIBLINGS, "sibling-003_t_blocked"));
 }
 

@@ -471,7 +471,7 @@ fn states(value: &toml::Value) -> Option<&toml::Table> {
 }
 
 /// A TOML value as a plain value of the language.
-pub fn plain(value: &toml::Value) -> Result<Value, String> {
+fn plain(value: &toml::Value) -> Result<Value, String> {
     let json = serde_json::to_value(value).map_err(|error| error.to_string())?;
     serde_json::from_value(json).map_err(|error| error.to_string())
 }

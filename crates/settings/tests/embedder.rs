@@ -104,7 +104,7 @@ fn add(paper: &Records, name: &str, trigger: &str) -> Result<String, RecordError
         .map(|learned| learned.outcome.word())
 }
 
-fn found(paper: &Records, topic: &str) -> Vec<String> {
+fn find_names(paper: &Records, topic: &str) -> Vec<String> {
     let rows = paper.look_up(|lessons| lessons.query(topic, 10, &now())).unwrap();
     rows.iter().map(|row| row.lesson.name().to_owned()).collect()
 }
@@ -121,7 +121,7 @@ fn an_endpoint_makes_the_vectors_and_its_key_stays_where_it_is() {
     let settings = format!("{}key = \"PATH\"\n", endpoint(&server));
     let paper = paper(folder.path(), &settings);
     assert_eq!(add(&paper, "one", "the linker cannot find openssl headers").unwrap(), "added");
-    assert_eq!(found(&paper, "the linker cannot find openssl headers"), ["one"]);
+    assert_eq!(find_names(&paper, "the linker cannot find openssl headers"), ["one"]);
     let secret = std::env::var("PATH").unwrap();
     let heard = server.heard.lock().unwrap().join("\n");
     assert!(heard.contains(&format!("Bearer {secret}")), "the endpoint gets it");
@@ -180,7 +180,7 @@ fn without_its_endpoint_a_memory_answers_by_words_and_learns_nothing() {
     add(&paper(folder.path(), &settings), "one", "ECONNREFUSED while connecting to postgres").unwrap();
     let gone = settings.replace(&server.url, "http://127.0.0.1:9/v1/embeddings");
     let paper = paper(folder.path(), &gone);
-    assert_eq!(found(&paper, "postgres ECONNREFUSED"), ["one"]);
+    assert_eq!(find_names(&paper, "postgres ECONNREFUSED"), ["one"]);
     assert!(paper.notices().iter().any(|notice| notice.contains("by words alone")));
     let error = add(&paper, "two", "something else entirely").unwrap_err();
     assert!(message(&error).contains("does not work"), "{}", message(&error));
@@ -203,7 +203,7 @@ fn another_embedder_makes_all_vectors_again() {
     assert_eq!(paper.embed_again(&mut |done, total| seen.push((done, total))).unwrap(), 5);
     assert_eq!(seen.last(), Some(&(5, 5)));
     assert_eq!(paper.embed_again(&mut |_, _| panic!("there is nothing to do")).unwrap(), 0);
-    assert!(!found(&paper, "failure number 3 of kind 33").is_empty());
+    assert!(!find_names(&paper, "failure number 3 of kind 33").is_empty());
 }
 
 #[test]

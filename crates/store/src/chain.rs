@@ -59,6 +59,18 @@ fn read_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
+/// A text that is no digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigestError(String);
+
+impl fmt::Display for DigestError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` is no digest", self.0)
+    }
+}
+
+impl std::error::Error for DigestError {}
+
 macro_rules! hex {
     ($name:ident) => {
         impl fmt::Display for $name {
@@ -74,10 +86,10 @@ macro_rules! hex {
         }
 
         impl FromStr for $name {
-            type Err = String;
+            type Err = DigestError;
 
-            fn from_str(text: &str) -> Result<$name, String> {
-                read_hex(text).map($name).ok_or_else(|| format!("`{text}` is no digest"))
+            fn from_str(text: &str) -> Result<$name, DigestError> {
+                read_hex(text).map($name).ok_or_else(|| DigestError(text.to_owned()))
             }
         }
     };

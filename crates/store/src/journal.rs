@@ -12,6 +12,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
+use crate::chain::DigestError;
 use crate::entry;
 use crate::{ContentDigest, Hash, MAX_ENTRY_BYTES, NewEntry, Store, StoreError, StoredEntry};
 use ftl_folder::id::RunId;
@@ -163,7 +164,7 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<En
     let unreadable =
         |message: String| JournalError::Unreadable { run: run.clone(), seq: record.seq, message };
     let entry: Entry = if record.body.contains(REFERENCE_WRITTEN) {
-        let whole = whole(store, &record.body)?.map_err(unreadable)?;
+        let whole = whole(store, &record.body)?.map_err(|error| unreadable(error.to_string()))?;
         entry::read(&whole).map_err(|error| unreadable(error.to_string()))?
     } else {
         entry::read(&record.body).map_err(|error| unreadable(error.to_string()))?
@@ -175,8 +176,37 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<En
     }
 }
 
+/// Why what was moved out of an entry cannot be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EntryError {
+    /// The entry is no JSON.
+    NotJson(String),
+    /// What it refers to is no digest.
+    Reference(DigestError),
+    /// The content is not in the store.
+    Gone(ContentDigest),
+    /// The content is no JSON.
+    Content {
+        /// Its digest.
+        digest: ContentDigest,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl fmt::Display for EntryError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EntryError::NotJson(message) => out.write_str(message),
+            EntryError::Reference(error) => error.fmt(out),
+            EntryError::Gone(digest) => write!(out, "its content {digest} is gone"),
+            EntryError::Content { digest, message } => write!(out, "its content {digest}: {message}"),
+        }
+    }
+}
+
 /// The text of an entry with what was moved put back; the inner error is about the text.
-pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, StoreError> {
+fn whole(store: &dyn Store, body: &str) -> Result<Result<String, EntryError>, StoreError> {
     fill(body, |digest| store.get(digest))
 }
 
@@ -184,10 +214,10 @@ pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, St
 pub(crate) fn fill<E>(
     body: &str,
     get: impl Fn(&ContentDigest) -> Result<Option<Vec<u8>>, E>,
-) -> Result<Result<String, String>, E> {
+) -> Result<Result<String, EntryError>, E> {
     let Texts(fields) = match serde_json::from_str(body) {
         Ok(fields) => fields,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(EntryError::NotJson(error.to_string()))),
     };
     let mut filled = Vec::with_capacity(fields.len());
     for (name, value) in fields {
@@ -196,15 +226,15 @@ pub(crate) fn fill<E>(
             Some(reference) => match reference.parse() {
                 Ok(digest) => match get(&digest)?.map(|bytes| content_text(&digest, bytes)) {
                     Some(Ok(text)) => Cow::Owned(text),
-                    Some(Err(message)) => return Ok(Err(message)),
-                    None => return Ok(Err(format!("its content {digest} is gone"))),
+                    Some(Err(error)) => return Ok(Err(error)),
+                    None => return Ok(Err(EntryError::Gone(digest))),
                 },
-                Err(message) => return Ok(Err(message)),
+                Err(error) => return Ok(Err(EntryError::Reference(error))),
             },
         };
         filled.push((name, text));
     }
-    Ok(object(&filled).map_err(|error| error.to_string()))
+    Ok(object(&filled).map_err(|error| EntryError::NotJson(error.to_string())))
 }
 
 /// The digest that stands for a field, if it was moved.
@@ -217,8 +247,9 @@ fn reference(text: &str) -> Option<String> {
 }
 
 /// What was moved, as the text of a field.
-fn content_text(digest: &ContentDigest, bytes: Vec<u8>) -> Result<String, String> {
-    let failed = |error: &dyn fmt::Display| format!("its content {digest}: {error}");
+fn content_text(digest: &ContentDigest, bytes: Vec<u8>) -> Result<String, EntryError> {
+    let failed =
+        |error: &dyn fmt::Display| EntryError::Content { digest: *digest, message: error.to_string() };
     let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
     serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(&error))?;
     Ok(text)

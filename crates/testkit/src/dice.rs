@@ -14,7 +14,7 @@ impl Dice {
     }
 
     /// Dice that belong to a name: what others throw does not change what these throw.
-    pub fn named(seed: u64, name: &str) -> Dice {
+    pub fn for_name(seed: u64, name: &str) -> Dice {
         let mut mixed = Dice(seed);
         for byte in name.bytes() {
             mixed.0 ^= u64::from(byte).wrapping_mul(0x100_0000_01b3);
@@ -61,8 +61,8 @@ mod tests {
         let throws = |mut dice: Dice| (0..9).map(|_| dice.throw()).collect::<Vec<_>>();
         assert_eq!(throws(Dice::new(7)), throws(Dice::new(7)));
         assert_ne!(throws(Dice::new(7)), throws(Dice::new(8)));
-        assert_eq!(throws(Dice::named(7, "001")), throws(Dice::named(7, "001")));
-        assert_ne!(throws(Dice::named(7, "001")), throws(Dice::named(7, "010")));
+        assert_eq!(throws(Dice::for_name(7, "001")), throws(Dice::for_name(7, "001")));
+        assert_ne!(throws(Dice::for_name(7, "001")), throws(Dice::for_name(7, "010")));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use ftl_agents::timing::RealTime;
 use ftl_core::run::{Action, ActionId, ActionTarget, FailureKind, ROOT, Usage};
 use ftl_core::value::{Name, Value};
 use ftl_engine::executors::agents::{Agents, Means, RoleAnswerer};
-use ftl_engine::executors::{Executor, Job, JobEnd, JobReport, Report};
+use ftl_engine::executors::{Executor, Job, JobEnd, JobRefusal, JobReport, Report};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_process::{Cancel, Guard, ProcessLimits, Supervisor, own_orphans};
@@ -73,7 +73,9 @@ impl Stage {
                     JobReport::Tool(_, _, (tool, _), reply) => {
                         ruled.tools.push(tool.to_string());
                         let fine = ruled.tools.len() <= calls;
-                        reply.send(if fine { Ok(()) } else { Err("tools spent".into()) }).unwrap();
+                        reply
+                            .send(if fine { Ok(()) } else { Err(JobRefusal::Denied("tools spent".into())) })
+                            .unwrap();
                     }
                     JobReport::Spent(_, _, usage, reply) => {
                         ruled.spent.push(usage);

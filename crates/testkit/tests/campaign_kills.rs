@@ -123,7 +123,7 @@ fn killed_at_any_write_it_comes_to_the_same_end() {
 #[test]
 fn killed_at_random_instants_it_comes_to_the_same_end() {
     let expected = baseline();
-    let mut dice = Dice::named(5, "instants");
+    let mut dice = Dice::for_name(5, "instants");
     for round in 0..points() / 8 {
         let folder = tempfile::tempdir().unwrap();
         Campaign::create(folder.path(), plot()).unwrap();

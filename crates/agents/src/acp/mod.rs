@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use ftl_process::programs;
 
-use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder};
+use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder, Unusable};
 use crate::error::AgentError;
 use crate::secrets::Secrets;
 use crate::timing::Timing;
@@ -60,9 +60,9 @@ impl Backend for Acp {
         match programs::find(&agent.program, folders) {
             Some(program) => ProbeResult { usable: Ok(()), what: format!("{}, over ACP", program.display()) },
             None => ProbeResult {
-                usable: Err(format!(
+                usable: Err(Unusable(format!(
                     "{shown} is not there: install it, or name its whole path in the settings"
-                )),
+                ))),
                 what: format!("{shown}, over ACP"),
             },
         }

@@ -26,7 +26,7 @@ use crate::contract::{
 };
 use crate::error::AgentError;
 use crate::launch::{AgentProgram, Heard, Hearing, InputChannel, ProgramExit, Tree, first_cause};
-use crate::mcp_endpoint::{Knock, Offer, Window};
+use crate::mcp_endpoint::{Knock, Offer, ToolAnswer, Window};
 use crate::secrets::Secrets;
 use crate::timing::{Quiet, Timing};
 use crate::toolset::folder::WorkFolder;
@@ -566,26 +566,26 @@ impl Talk {
     fn knock(&mut self, knock: Knock) {
         self.calls.arrived(&knock.tool);
         if self.is_leaving() {
-            return knock.answer(Err(String::from("your turn is over: end it")));
+            return knock.answer(ToolAnswer::Failed(String::from("your turn is over: end it")));
         }
         if !SPEAKING.contains(&knock.tool.as_str()) {
             let why = format!("there is no tool `{}` here", knock.tool);
-            return knock.answer(Err(why));
+            return knock.answer(ToolAnswer::Failed(why));
         }
         self.words.call(&self.secrets, &*self.desk);
         match self.bench.call_checked(&knock.tool, &knock.args) {
-            Done::Back(text) => knock.answer(Ok(text)),
-            Done::Wrong(why) => knock.answer(Err(why)),
+            Done::Back(text) => knock.answer(ToolAnswer::Done(text)),
+            Done::Wrong(why) => knock.answer(ToolAnswer::Failed(why)),
             Done::Submitted(json) => {
-                knock.answer(Ok(String::from("it was taken; end your turn")));
+                knock.answer(ToolAnswer::Done(String::from("it was taken; end your turn")));
                 self.leave(End::Submitted(json), MAX_FAREWELL);
             }
             Done::Asked(question) => {
-                knock.answer(Ok(String::from("a person is asked; end your turn")));
+                knock.answer(ToolAnswer::Done(String::from("a person is asked; end your turn")));
                 self.leave(End::Asked(question), MAX_FAREWELL);
             }
             Done::Over(trouble) => {
-                knock.answer(Err(trouble.to_string()));
+                knock.answer(ToolAnswer::Failed(trouble.to_string()));
                 self.leave(End::Over(trouble), Duration::ZERO);
             }
         }
@@ -624,7 +624,7 @@ impl Talk {
         }
         usage.extend(tokens.map(|tokens| (Name::from(TOKENS), tokens)));
         usage.extend(money.map(|money| (Name::from(MONEY), money)));
-        self.desk.charge(&usage).map_err(AgentError::Stopped)
+        self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
     }
 
     /// How an agent rests that has ended its turn by itself.

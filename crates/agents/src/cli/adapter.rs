@@ -4,6 +4,7 @@
 //! variables and nothing more. What a program enforces stands here too, so it is as honest as its author;
 //! the ones that come with `ftl` are proven by tests with the programs themselves.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -164,6 +165,35 @@ pub struct Adapter {
     pub troubles: Vec<(String, ErrorKind)>,
 }
 
+/// Why there is no adapter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdapterError {
+    /// None of that name comes with `ftl`.
+    Unknown(String),
+    /// It is too large.
+    Large,
+    /// It is no TOML.
+    NotToml(String),
+    /// All that is wrong with its fields.
+    Faults(Vec<String>),
+}
+
+impl fmt::Display for AdapterError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AdapterError::Unknown(name) => {
+                let known: Vec<&str> = Adapter::names().collect();
+                write!(out, "there is no adapter `{name}`; there is {}", known.join(", "))
+            }
+            AdapterError::Large => write!(out, "an adapter has {MAX_ADAPTER_BYTES} bytes at most"),
+            AdapterError::NotToml(message) => write!(out, "this is no TOML: {message}"),
+            AdapterError::Faults(faults) => out.write_str(&faults.join("\n")),
+        }
+    }
+}
+
+impl std::error::Error for AdapterError {}
+
 impl Adapter {
     /// The names of the adapters that come with `ftl`.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -171,22 +201,22 @@ impl Adapter {
     }
 
     /// An adapter that comes with `ftl`.
-    pub fn built_in(name: &str) -> Result<Adapter, String> {
-        let known = || Adapter::names().collect::<Vec<_>>().join(", ");
+    pub fn built_in(name: &str) -> Result<Adapter, AdapterError> {
         let found = BUILT_IN.iter().find(|(one, _)| *one == name);
-        let (_, text) = found.ok_or_else(|| format!("there is no adapter `{name}`; there is {}", known()))?;
+        let (_, text) = found.ok_or_else(|| AdapterError::Unknown(name.to_owned()))?;
         Adapter::parse(text)
     }
 
     /// Reads an adapter; an error tells all its faults, a line each.
-    pub fn parse(text: &str) -> Result<Adapter, String> {
+    pub fn parse(text: &str) -> Result<Adapter, AdapterError> {
         if text.len() > MAX_ADAPTER_BYTES {
-            return Err(format!("an adapter has {MAX_ADAPTER_BYTES} bytes at most"));
+            return Err(AdapterError::Large);
         }
-        let table: toml::Table = text.parse().map_err(|error| format!("this is no TOML: {error}"))?;
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| AdapterError::NotToml(error.to_string()))?;
         let mut faults = Vec::new();
         let adapter = whole(&table, "", &mut faults, read);
-        if faults.is_empty() { Ok(adapter) } else { Err(faults.join("\n")) }
+        if faults.is_empty() { Ok(adapter) } else { Err(AdapterError::Faults(faults)) }
     }
 
     /// The names of all variables that it wants of somebody's environment.

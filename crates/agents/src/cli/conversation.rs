@@ -25,7 +25,7 @@ use crate::contract::{
 };
 use crate::error::AgentError;
 use crate::launch::{Heard, Launched, ProgramExit, first_cause};
-use crate::mcp_endpoint::{Knock, Window};
+use crate::mcp_endpoint::{Knock, ToolAnswer, Window};
 use crate::secrets::{Pieces, Secrets};
 use crate::timing::{Quiet, SLICE, Timing};
 use crate::toolset::folder::WorkFolder;
@@ -490,7 +490,7 @@ impl Talk {
 
     fn send(&self, line: &Json) -> Result<(), AgentError> {
         let running = self.running.as_ref().ok_or_else(program_gone)?;
-        speech::write(&*running.launched.input, line).map_err(AgentError::Died)
+        speech::write(&*running.launched.input, line).map_err(|error| AgentError::Died(error.to_string()))
     }
 
     fn happened(&mut self, event: ProgramEvent) -> Result<(), AgentError> {
@@ -548,7 +548,7 @@ impl Talk {
             self.turn.progress = self.timing.now();
         }
         if !usage.is_empty() {
-            self.desk.charge(&usage).map_err(AgentError::Stopped)?;
+            self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))?;
         }
         let most = self.order.limits.requests;
         if self.ledger.requests() > most {
@@ -718,18 +718,18 @@ impl Talk {
 
     fn knock(&mut self, knock: Knock) -> Result<(), AgentError> {
         if self.turn.rest.is_some() {
-            knock.answer(Err(String::from(OVER)));
+            knock.answer(ToolAnswer::Failed(String::from(OVER)));
             return Ok(());
         }
         if !SPEAKING.contains(&knock.tool.as_str()) {
-            knock.answer(Err(String::from("there is no such tool")));
+            knock.answer(ToolAnswer::Failed(String::from("there is no such tool")));
             return Ok(());
         }
         self.flush();
-        let taken = Ok(String::from("It is taken. Say nothing more and end your turn."));
+        let taken = ToolAnswer::Done(String::from("It is taken. Say nothing more and end your turn."));
         match self.bench.call_checked(&knock.tool, &knock.args) {
-            Done::Back(text) => knock.answer(Ok(text)),
-            Done::Wrong(why) => knock.answer(Err(why)),
+            Done::Back(text) => knock.answer(ToolAnswer::Done(text)),
+            Done::Wrong(why) => knock.answer(ToolAnswer::Failed(why)),
             Done::Submitted(json) => {
                 self.turn.rest = Some(TurnRest::Submitted(json));
                 knock.answer(taken);
@@ -739,7 +739,7 @@ impl Talk {
                 knock.answer(taken);
             }
             Done::Over(trouble) => {
-                knock.answer(Err(trouble.to_string()));
+                knock.answer(ToolAnswer::Failed(trouble.to_string()));
                 return Err(trouble);
             }
         }

@@ -107,18 +107,19 @@ impl<'a> Fields<'a> {
     }
 
     fn template(&mut self, key: &str, text: &str) -> Option<ArgumentTemplate> {
-        ArgumentTemplate::parse(text).map_err(|why| self.fault(key, &why)).ok()
+        ArgumentTemplate::parse(text).map_err(|error| self.fault(key, &error.to_string())).ok()
     }
 
     pub(super) fn path(&mut self, key: &'static str) -> Option<At> {
         let text = self.text(key)?;
-        At::parse(&text).map_err(|why| self.fault(key, &why)).ok()
+        At::parse(&text).map_err(|error| self.fault(key, &error.to_string())).ok()
     }
 
     pub(super) fn paths(&mut self, key: &'static str) -> Vec<At> {
         let texts = self.texts(key);
-        let parsed =
-            texts.iter().filter_map(|text| At::parse(text).map_err(|why| self.fault(key, &why)).ok());
+        let parsed = texts
+            .iter()
+            .filter_map(|text| At::parse(text).map_err(|error| self.fault(key, &error.to_string())).ok());
         parsed.collect()
     }
 
@@ -136,7 +137,7 @@ impl<'a> Fields<'a> {
                     self.fault(key, &format!("`{path}` has no value to compare with"));
                 }
                 Ok(at) => holds.and(at, values),
-                Err(why) => self.fault(key, &why),
+                Err(error) => self.fault(key, &error.to_string()),
             }
         }
         holds

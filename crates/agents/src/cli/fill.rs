@@ -4,6 +4,7 @@
 //! the values are written as JSON and TOML write text, so that none of them can end the text it stands in.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value as Json;
 
@@ -44,16 +45,15 @@ enum Piece {
 
 impl ArgumentTemplate {
     /// Reads a template.
-    pub fn parse(text: &str) -> Result<ArgumentTemplate, String> {
+    pub fn parse(text: &str) -> Result<ArgumentTemplate, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
             let (name, behind) =
-                after.split_once("}}").ok_or_else(|| format!("`{text}`: a `{{{{` is never closed"))?;
+                after.split_once("}}").ok_or_else(|| TemplateError::Open(text.to_owned()))?;
             let name = name.trim();
             if !NAMES.contains(&name) && name.strip_prefix(SETTING).is_none_or(str::is_empty) {
-                let known = NAMES.join(", ");
-                return Err(format!("nothing is called `{name}` here; there is {known}, and {SETTING}NAME"));
+                return Err(TemplateError::UnknownName(name.to_owned()));
             }
             pieces.push(Piece::Text(before.to_owned()));
             pieces.push(Piece::Place(name.to_owned()));
@@ -72,12 +72,12 @@ impl ArgumentTemplate {
     }
 
     /// The text with all places filled in as they are; an error names what is missing.
-    pub fn filled(&self, filling: &Filling) -> Result<String, String> {
+    pub fn filled(&self, filling: &Filling) -> Result<String, TemplateError> {
         self.with(filling, str::to_owned)
     }
 
     /// The same, with values as they stand inside of a quoted text.
-    pub fn filled_quoted(&self, filling: &Filling) -> Result<String, String> {
+    pub fn filled_quoted(&self, filling: &Filling) -> Result<String, TemplateError> {
         let quoted = |value: &str| {
             let text = Json::from(value).to_string();
             text.get(1..text.len() - 1).unwrap_or_default().to_owned()
@@ -85,7 +85,7 @@ impl ArgumentTemplate {
         self.with(filling, quoted)
     }
 
-    fn with(&self, filling: &Filling, put: impl Fn(&str) -> String) -> Result<String, String> {
+    fn with(&self, filling: &Filling, put: impl Fn(&str) -> String) -> Result<String, TemplateError> {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
@@ -101,13 +101,39 @@ impl ArgumentTemplate {
     }
 }
 
-fn missing(name: &str) -> String {
-    match name.strip_prefix(SETTING) {
-        Some(setting) => format!("the adapter wants a setting `{setting}`, and there is none"),
-        None if name == "model" => String::from("the adapter wants a model; set `model`"),
-        None => format!("`{name}` is not known here"),
+fn missing(name: &str) -> TemplateError {
+    TemplateError::Missing(name.to_owned())
+}
+
+/// What is wrong with a template, or with what fills it in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// A place in this text is never closed.
+    Open(String),
+    /// Nothing is called that.
+    UnknownName(String),
+    /// This is not known where it is filled in.
+    Missing(String),
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TemplateError::Open(text) => write!(out, "`{text}`: a `{{{{` is never closed"),
+            TemplateError::UnknownName(name) => {
+                let known = NAMES.join(", ");
+                write!(out, "nothing is called `{name}` here; there is {known}, and {SETTING}NAME")
+            }
+            TemplateError::Missing(name) => match name.strip_prefix(SETTING) {
+                Some(setting) => write!(out, "the adapter wants a setting `{setting}`, and there is none"),
+                None if name == "model" => out.write_str("the adapter wants a model; set `model`"),
+                None => write!(out, "`{name}` is not known here"),
+            },
+        }
     }
 }
+
+impl std::error::Error for TemplateError {}
 
 #[cfg(test)]
 mod tests {
@@ -129,9 +155,9 @@ mod tests {
             ("{{setting.}}", "nothing is called `setting.`"),
             ("{{model", "never closed"),
         ] {
-            assert!(ArgumentTemplate::parse(text).unwrap_err().contains(wanted), "{text}");
+            assert!(ArgumentTemplate::parse(text).unwrap_err().to_string().contains(wanted), "{text}");
         }
         let template = ArgumentTemplate::parse("{{setting.url}}").unwrap();
-        assert!(template.filled(&Filling::new()).unwrap_err().contains("a setting `url`"));
+        assert!(template.filled(&Filling::new()).unwrap_err().to_string().contains("a setting `url`"));
     }
 }

@@ -25,18 +25,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use adapter::{
-    Adapter, ErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start, WindowOf,
-    WireProtocol,
+    Adapter, AdapterError, ErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start,
+    WindowOf, WireProtocol,
 };
 pub use calls::Tools;
 pub use conversation::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
-pub use fill::{ArgumentTemplate, Filling};
-pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS};
+pub use fill::{ArgumentTemplate, Filling, TemplateError};
+pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS, PathError};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
 
 use ftl_process::programs;
 
-use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder};
+use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder, Unusable};
 use crate::error::AgentError;
 use crate::launch::{AgentProgram, Heard, Launcher};
 use crate::mcp_endpoint::{Offer, Window};
@@ -139,7 +139,7 @@ impl Backend for CliBackend {
             None => {
                 let why =
                     format!("there is no program {program}; install it, or set `program` to where it is");
-                ProbeResult { usable: Err(why), what: program.clone() }
+                ProbeResult { usable: Err(Unusable(why)), what: program.clone() }
             }
         }
     }

@@ -4,6 +4,8 @@
 //! from the end, and `*` is every item. What is not there is nothing, never an error: events of a program
 //! change from one version to the next.
 
+use std::fmt;
+
 use serde_json::Value as Json;
 
 /// How many parts a path may have.
@@ -16,12 +18,24 @@ pub const MAX_FOUND: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At(Vec<String>);
 
+/// A text that is no path to a place in an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathError(String);
+
+impl fmt::Display for PathError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` is no path: names with dots between them, {MAX_PARTS} at most", self.0)
+    }
+}
+
+impl std::error::Error for PathError {}
+
 impl At {
     /// Reads a path.
-    pub fn parse(text: &str) -> Result<At, String> {
+    pub fn parse(text: &str) -> Result<At, PathError> {
         let parts: Vec<String> = text.split('.').map(str::to_owned).collect();
         if parts.iter().any(String::is_empty) || parts.len() > MAX_PARTS {
-            return Err(format!("`{text}` is no path: names with dots between them, {MAX_PARTS} at most"));
+            return Err(PathError(text.to_owned()));
         }
         Ok(At(parts))
     }
@@ -115,7 +129,7 @@ mod tests {
             assert_eq!(all(nothing), "", "{nothing}");
         }
         for wrong in ["", ".", "a..b", &vec!["a"; MAX_PARTS + 1].join(".")] {
-            assert!(At::parse(wrong).unwrap_err().contains("is no path"), "{wrong}");
+            assert!(At::parse(wrong).unwrap_err().to_string().contains("is no path"), "{wrong}");
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 
 use super::adapter::Adapter;
-use super::fill::{ArgumentTemplate, Filling, SETTING};
+use super::fill::{ArgumentTemplate, Filling, SETTING, TemplateError};
 use super::{Binding, Home};
 use ftl_core::machine::MachineCause;
 
@@ -71,7 +71,7 @@ impl Room {
         }
         if binding.home == Home::Private {
             for (path, template) in &adapter.files {
-                let text = template.filled_quoted(&self.filling)?;
+                let text = template.filled_quoted(&self.filling).map_err(|error| error.to_string())?;
                 self.write(&format!("home/{path}"), &text)?;
             }
         }
@@ -106,7 +106,7 @@ impl Room {
         if let Some(name) = start.session.as_ref() {
             filling.insert(
                 String::from("session"),
-                name.filled(&self.filling).map_err(AgentError::CouldNotRun)?,
+                name.filled(&self.filling).map_err(|error| AgentError::CouldNotRun(error.to_string()))?,
             );
         }
         let none = Vec::new();
@@ -123,10 +123,10 @@ impl Room {
             (&start.tail, true),
         ];
         let words = groups.into_iter().filter(|(_, wanted)| *wanted).flat_map(|(group, _)| group);
-        let args: Result<Vec<OsString>, String> =
+        let args: Result<Vec<OsString>, TemplateError> =
             words.map(|word: &ArgumentTemplate| word.filled(&filling).map(OsString::from)).collect();
         let program = binding.program.clone().unwrap_or_else(|| (&binding.adapter.program).into());
-        let args = args.map_err(AgentError::CouldNotRun)?;
+        let args = args.map_err(|error| AgentError::CouldNotRun(error.to_string()))?;
         Ok(AgentProgram {
             program: program.into(),
             args,
@@ -258,7 +258,7 @@ fn environment(
     env.extend(binding.env.iter().map(|(name, value)| (OsString::from(name), value.clone())));
     let windows = adapter.window.iter().filter(|_| windowed).flat_map(|window| &window.env);
     for (name, template) in adapter.set.iter().chain(windows) {
-        env.push((name.into(), template.filled(filling)?.into()));
+        env.push((name.into(), template.filled(filling).map_err(|error| error.to_string())?.into()));
     }
     env.push(("HOME".into(), home.into()));
     // The last one of a name is the one that counts.

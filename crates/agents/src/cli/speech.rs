@@ -6,7 +6,7 @@ use super::adapter::{PromptPassing, WireProtocol};
 use super::codex::Codex;
 use super::rules::ReportedCall;
 use super::{claude, codex};
-use crate::launch::InputChannel;
+use crate::launch::{InputChannel, InputError};
 
 /// What comes of a line, besides what the rules of the adapter say.
 pub(super) enum Wants {
@@ -67,7 +67,7 @@ impl Speech {
     }
 
     /// What is written before anything else.
-    pub(super) fn open(&self, input: &dyn InputChannel) -> Result<(), String> {
+    pub(super) fn open(&self, input: &dyn InputChannel) -> Result<(), InputError> {
         match self {
             Speech::Lines(_) => Ok(()),
             Speech::Claude => write(input, &claude::opening()),
@@ -76,7 +76,7 @@ impl Speech {
     }
 
     /// A turn.
-    pub(super) fn say(&mut self, input: &dyn InputChannel, prompt: &str) -> Result<(), String> {
+    pub(super) fn say(&mut self, input: &dyn InputChannel, prompt: &str) -> Result<(), InputError> {
         match self {
             Speech::Lines(PromptPassing::Word) => {
                 input.close();
@@ -143,7 +143,7 @@ pub(super) fn opened_with(params: &Json, folder: &str, model: Option<&str>, syst
 }
 
 /// Writes one line.
-pub(super) fn write(input: &dyn InputChannel, line: &Json) -> Result<(), String> {
+pub(super) fn write(input: &dyn InputChannel, line: &Json) -> Result<(), InputError> {
     let mut bytes = line.to_string().into_bytes();
     bytes.push(b'\n');
     input.write(&bytes)

@@ -4,6 +4,8 @@
 //! background, then large arguments of old calls. What was asked and every word of feedback stay: they
 //! are never dropped, and a conversation that does not fit without dropping them is told so.
 
+use std::fmt;
+
 use serde_json::{Value as Json, json};
 
 use crate::contract::{PartKind, PromptPart};
@@ -41,11 +43,23 @@ pub struct ModelCall {
     pub args: String,
 }
 
+/// Arguments of a call that are no JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentsError(String);
+
+impl fmt::Display for ArgumentsError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the arguments are no JSON: {}", self.0)
+    }
+}
+
+impl std::error::Error for ArgumentsError {}
+
 impl ModelCall {
     /// The arguments as JSON; none at all are an empty record.
-    pub fn json(&self) -> Result<Json, String> {
+    pub fn json(&self) -> Result<Json, ArgumentsError> {
         let text = if self.args.trim().is_empty() { "{}" } else { &self.args };
-        serde_json::from_str(text).map_err(|error| format!("the arguments are no JSON: {error}"))
+        serde_json::from_str(text).map_err(|error| ArgumentsError(error.to_string()))
     }
 
     /// The arguments as a record, whatever the model wrote: some services take nothing else back.
@@ -235,7 +249,7 @@ mod tests {
         let call = |args: &str| ModelCall { id: "1".into(), name: "read".into(), args: args.into() };
         assert_eq!(call(" ").json(), Ok(json!({})));
         assert_eq!(call("{\"a\":1}").json(), Ok(json!({ "a": 1 })));
-        assert!(call("{\"a\":").json().unwrap_err().contains("no JSON"));
+        assert!(call("{\"a\":").json().unwrap_err().to_string().contains("no JSON"));
         assert_eq!((call("[1]").record(), call("{").record()), (json!({}), json!({})));
     }
 }

@@ -25,8 +25,8 @@ use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use crate::contract::{
-    AgentSession, Backend, Counted, Enforced, MAX_CORRECTIONS, MONEY, PartKind, ProbeResult, PromptPart,
-    Said, SessionHost, SessionLimits, SessionOrder, TOKENS, TURNS, TurnRest,
+    AgentSession, Backend, ChargeRefusal, Counted, Enforced, MAX_CORRECTIONS, MONEY, PartKind, ProbeResult,
+    PromptPart, Said, SessionHost, SessionLimits, SessionOrder, TOKENS, TURNS, TurnRest, Unusable,
 };
 use crate::error::AgentError;
 use crate::secrets::{Pieces, SecretKey, Secrets};
@@ -155,7 +155,7 @@ impl Backend for Model {
             }
         };
         ProbeResult {
-            usable,
+            usable: usable.map_err(Unusable),
             what: format!("{} at {}, {}", endpoint.model, endpoint.url, endpoint.dialect.word()),
         }
     }
@@ -197,7 +197,7 @@ impl SessionHost for Nobody {
         crate::contract::Verdict::Deny(String::from("a probe calls nothing"))
     }
 
-    fn charge(&self, _: &Usage) -> Result<(), String> {
+    fn charge(&self, _: &Usage) -> Result<(), ChargeRefusal> {
         Ok(())
     }
 
@@ -413,8 +413,8 @@ impl Chatter {
                     None => return Ok(Err(Miss::Broken(format!("the connection broke: {error}")))),
                 },
             };
-            if let Err(why) = sse.push(&bytes[..count], &mut events) {
-                return Ok(Err(Miss::Bad(why)));
+            if let Err(error) = sse.push(&bytes[..count], &mut events) {
+                return Ok(Err(Miss::Bad(error.to_string())));
             }
             let mut is_over = count == 0;
             for event in events.drain(..) {
@@ -481,7 +481,7 @@ impl Chatter {
             Some((tokens, price)) => drop(usage.insert(Name::from(MONEY), price.of(&tokens))),
             None => drop(self.unknown.insert(Name::from(MONEY))),
         }
-        self.desk.charge(&usage).map_err(AgentError::Stopped)
+        self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
     }
 
     /// Does what the model wants; nothing if it is to be asked again.
@@ -543,7 +543,7 @@ impl Chatter {
     fn execute_call(&self, call: &ModelCall) -> Done {
         match call.json() {
             Ok(args) => self.bench.call(&call.name, &args),
-            Err(why) => Done::Wrong(why),
+            Err(error) => Done::Wrong(error.to_string()),
         }
     }
 }

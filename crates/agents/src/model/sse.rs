@@ -3,6 +3,8 @@
 //! Bytes come in any pieces; events come out whole. A line, an event and a stream have a largest size,
 //! so a server that never ends a line costs a bounded amount of memory. Nothing here waits.
 
+use std::fmt;
+
 /// The longest line.
 pub const MAX_LINE_BYTES: usize = 1024 * 1024;
 
@@ -31,12 +33,40 @@ pub struct Sse {
     bytes: usize,
 }
 
+/// Why a stream is not read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// It is too long.
+    LongStream,
+    /// It has a line that is too long.
+    LongLine,
+    /// It has an event that is too long.
+    LongEvent,
+    /// It is no UTF-8.
+    NotText,
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StreamError::LongStream => write!(out, "the stream has more than {MAX_STREAM_BYTES} bytes"),
+            StreamError::LongLine => write!(out, "a line of the stream has more than {MAX_LINE_BYTES} bytes"),
+            StreamError::LongEvent => {
+                write!(out, "an event of the stream has more than {MAX_EVENT_BYTES} bytes")
+            }
+            StreamError::NotText => out.write_str("the stream is no UTF-8"),
+        }
+    }
+}
+
+impl std::error::Error for StreamError {}
+
 impl Sse {
     /// Takes bytes and hands on each event that they complete.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ServerEvent>) -> Result<(), String> {
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ServerEvent>) -> Result<(), StreamError> {
         self.bytes += bytes.len();
         if self.bytes > MAX_STREAM_BYTES {
-            return Err(format!("the stream has more than {MAX_STREAM_BYTES} bytes"));
+            return Err(StreamError::LongStream);
         }
         for byte in bytes {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
@@ -46,15 +76,15 @@ impl Sse {
                 byte => self.line.push(*byte),
             }
             if self.line.len() > MAX_LINE_BYTES {
-                return Err(format!("a line of the stream has more than {MAX_LINE_BYTES} bytes"));
+                return Err(StreamError::LongLine);
             }
         }
         Ok(())
     }
 
-    fn end_of_line(&mut self, events: &mut Vec<ServerEvent>) -> Result<(), String> {
+    fn end_of_line(&mut self, events: &mut Vec<ServerEvent>) -> Result<(), StreamError> {
         let line = std::mem::take(&mut self.line);
-        let line = String::from_utf8(line).map_err(|_| String::from("the stream is no UTF-8"))?;
+        let line = String::from_utf8(line).map_err(|_| StreamError::NotText)?;
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
             if std::mem::take(&mut self.has_data) {
@@ -75,7 +105,7 @@ impl Sse {
             _ => {}
         }
         if self.event.data.len() > MAX_EVENT_BYTES {
-            return Err(format!("an event of the stream has more than {MAX_EVENT_BYTES} bytes"));
+            return Err(StreamError::LongEvent);
         }
         Ok(())
     }
@@ -85,7 +115,7 @@ impl Sse {
 mod tests {
     use super::*;
 
-    fn read(text: &str, piece: usize) -> Result<Vec<(String, String)>, String> {
+    fn read(text: &str, piece: usize) -> Result<Vec<(String, String)>, StreamError> {
         let (mut sse, mut events) = (Sse::default(), Vec::new());
         for bytes in text.as_bytes().chunks(piece) {
             sse.push(bytes, &mut events)?;
@@ -118,12 +148,12 @@ mod tests {
     #[test]
     fn every_limit_trips() {
         let long = "a".repeat(MAX_LINE_BYTES + 1);
-        assert!(read(&long, 4096).unwrap_err().contains("a line"));
+        assert!(read(&long, 4096).unwrap_err().to_string().contains("a line"));
         let line = format!("data: {}\n", "a".repeat(MAX_LINE_BYTES - 10));
-        assert!(read(&line.repeat(5), 4096).unwrap_err().contains("an event"));
+        assert!(read(&line.repeat(5), 4096).unwrap_err().to_string().contains("an event"));
         let event = format!("{line}\n");
-        assert!(read(&event.repeat(40), 1 << 20).unwrap_err().contains("the stream has more"));
+        assert!(read(&event.repeat(40), 1 << 20).unwrap_err().to_string().contains("the stream has more"));
         let (mut sse, mut events) = (Sse::default(), Vec::new());
-        assert!(sse.push(b"data: \xff\n", &mut events).unwrap_err().contains("UTF-8"));
+        assert!(sse.push(b"data: \xff\n", &mut events).unwrap_err().to_string().contains("UTF-8"));
     }
 }

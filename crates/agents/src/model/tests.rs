@@ -9,7 +9,7 @@ use serde_json::json;
 pub(super) fn replay(dialect: Dialect, stream: &str) -> Result<Reply, Miss> {
     let mut reader: Box<dyn Reader> = dialect.reader();
     let (mut sse, mut events) = (Sse::default(), Vec::new());
-    sse.push(stream.as_bytes(), &mut events).map_err(Miss::Bad)?;
+    sse.push(stream.as_bytes(), &mut events).map_err(|error| Miss::Bad(error.to_string()))?;
     for event in &events {
         if reader.event(event, &mut |_| {})? {
             break;

@@ -134,10 +134,10 @@ mod tests {
             (format!("<!-- concern: a -->\n\n<!-- part: tsk -->\n{REST}"), "line 3: there is no part `tsk`"),
         ];
         for (text, wanted) in table {
-            let found = with(text).unwrap_err();
+            let found = with(text).unwrap_err().to_string();
             assert!(found.starts_with("prompt reviewers.md: ") && found.contains(wanted), "{found}");
         }
         let elsewhere = Prompts::with([(String::from("coder"), format!("<!-- concern: a -->\n{REST}"))]);
-        assert_eq!(elsewhere.unwrap_err(), "prompt coder.md: line 1: text before the first part");
+        assert_eq!(elsewhere.unwrap_err().to_string(), "prompt coder.md: line 1: text before the first part");
     }
 }

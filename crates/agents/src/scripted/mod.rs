@@ -27,7 +27,7 @@ use crate::timing::Timing;
 use crate::toolset::{Bench, Done};
 
 use script::{End, Scene, Step};
-pub use script::{MAX_SCRIPT_BYTES, Script};
+pub use script::{MAX_SCRIPT_BYTES, Script, ScriptError};
 
 /// How much a flood says at once.
 const FLOOD_BYTES: usize = 64 * 1024;
@@ -168,7 +168,7 @@ impl Play {
         let mut usage: Usage = step.usage.clone();
         usage.insert(Name::from(TURNS), 1);
         self.unknown.extend(step.silent.iter().cloned());
-        self.desk.charge(&usage).map_err(AgentError::Stopped)
+        self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
     }
 
     fn end(&self, end: &End) -> Result<TurnRest, AgentError> {

@@ -26,7 +26,7 @@ use ftl_core::run::{FailureKind, Usage};
 use ftl_core::value::{Name, Value};
 use serde::Deserialize;
 
-use super::script::{File, WrittenScene, WrittenStep, amount, parse_file};
+use super::script::{File, ScriptError, WrittenScene, WrittenStep, amount, parse_file};
 use crate::contract::{MONEY, TOKENS, TURNS};
 
 /// The name in `to` that stands for every action and role.
@@ -101,23 +101,21 @@ pub(super) struct WrittenAnswer {
 
 impl Rehearsal {
     /// Reads a rehearsal. Whatever is wrong is told with its place.
-    pub fn parse(text: &str) -> Result<Rehearsal, String> {
+    pub fn parse(text: &str) -> Result<Rehearsal, ScriptError> {
         let File { scene, answer } = parse_file(text)?;
         if !scene.is_empty() && !answer.is_empty() {
-            return Err(String::from(
-                "it has [[scene]]s and the older [[answer]]s: write them all as scenes",
-            ));
+            return Err(ScriptError::Mixed);
         }
         let is_old = !answer.is_empty();
-        let scenes = scene
-            .into_iter()
-            .enumerate()
-            .map(|(at, scene)| scene.into_rule(false).map_err(|why| format!("scene {}, {why}", at + 1)));
-        let answers = answer.into_iter().enumerate().map(|(at, answer)| {
-            let place = format!("answer {} (to {})", at + 1, answer.to);
-            answer.into_scene().into_rule(true).map_err(|why| format!("{place}: {why}"))
+        let scenes = scene.into_iter().enumerate().map(|(at, scene)| {
+            scene.into_rule(false).map_err(|message| ScriptError::Scene { number: at + 1, message })
         });
-        Ok(Rehearsal { rules: scenes.chain(answers).collect::<Result<_, String>>()?, is_old })
+        let answers = answer.into_iter().enumerate().map(|(at, answer)| {
+            let (number, to) = (at + 1, answer.to.clone());
+            let rule = answer.into_scene().into_rule(true);
+            rule.map_err(|message| ScriptError::Answer { number, to, message })
+        });
+        Ok(Rehearsal { rules: scenes.chain(answers).collect::<Result<_, ScriptError>>()?, is_old })
     }
 
     /// Whom it answers by name.
@@ -338,7 +336,7 @@ mod tests {
             ("[[scene]]\n[[answer]]\nto = 'x'\n".to_owned(), "it has [[scene]]s and the older [[answer]]s"),
         ];
         for (text, wanted) in table {
-            let why = Rehearsal::parse(&text).unwrap_err();
+            let why = Rehearsal::parse(&text).unwrap_err().to_string();
             assert!(why.starts_with(wanted), "{text}: {why}");
         }
         assert_eq!(Rehearsal::parse(""), Ok(Rehearsal::default()));

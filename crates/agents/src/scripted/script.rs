@@ -20,6 +20,7 @@
 //! report. TOML says all of this; there is no second form, and rehearsals speak the same language.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,12 +130,60 @@ pub(super) struct WrittenStep {
     pub(super) command: Option<String>,
 }
 
-/// Reads a script as it is written.
-pub(super) fn parse_file(text: &str) -> Result<File, String> {
-    if text.len() as u64 > MAX_SCRIPT_BYTES {
-        return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", text.len()));
+/// What is wrong with a script or a rehearsal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptError {
+    /// It has so many bytes, more than the limit.
+    Large(usize),
+    /// It is not written as a script is.
+    NotToml(String),
+    /// It has no scene.
+    NoScene,
+    /// It has scenes, and the answers of an earlier version.
+    Mixed,
+    /// A scene is wrong.
+    Scene {
+        /// Which one, from 1.
+        number: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// An answer of an earlier version is wrong.
+    Answer {
+        /// Which one, from 1.
+        number: usize,
+        /// Whom it answers.
+        to: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScriptError::Large(bytes) => write!(out, "it has {bytes} bytes; {MAX_SCRIPT_BYTES} is the most"),
+            ScriptError::NotToml(message) => out.write_str(message),
+            ScriptError::NoScene => out.write_str("it has no [[scene]]"),
+            ScriptError::Mixed => {
+                out.write_str("it has [[scene]]s and the older [[answer]]s: write them all as scenes")
+            }
+            ScriptError::Scene { number, message } => write!(out, "scene {number}, {message}"),
+            ScriptError::Answer { number, to, message } => {
+                write!(out, "answer {number} (to {to}): {message}")
+            }
+        }
     }
-    toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())
+}
+
+impl std::error::Error for ScriptError {}
+
+/// Reads a script as it is written.
+pub(super) fn parse_file(text: &str) -> Result<File, ScriptError> {
+    if text.len() as u64 > MAX_SCRIPT_BYTES {
+        return Err(ScriptError::Large(text.len()));
+    }
+    toml::from_str(text).map_err(|error| ScriptError::NotToml(error.to_string().trim().to_owned()))
 }
 
 /// An amount of a meter: a number in the smallest unit, or an amount as people write it.
@@ -152,14 +201,14 @@ pub(super) fn amount(meter: &str, value: &toml::Value) -> Result<u64, String> {
 
 impl Script {
     /// Reads a script. Whatever is wrong is told with the number of its scene and step.
-    pub fn parse(text: &str) -> Result<Script, String> {
+    pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let file = parse_file(text)?;
         if file.scene.is_empty() {
-            return Err(String::from("it has no [[scene]]"));
+            return Err(ScriptError::NoScene);
         }
         let numbered = file.scene.into_iter().enumerate();
-        let scenes: Result<Vec<Scene>, String> = numbered
-            .map(|(at, scene)| scene.read().map_err(|why| format!("scene {}, {why}", at + 1)))
+        let scenes: Result<Vec<Scene>, ScriptError> = numbered
+            .map(|(at, scene)| scene.read().map_err(|message| ScriptError::Scene { number: at + 1, message }))
             .collect();
         Ok(Script { scenes: scenes?.into() })
     }
@@ -279,11 +328,11 @@ mod tests {
             ("[[scene]]\n[[scene.step]]\nafter = 1\n", "scene 1, step 1: `after` belongs to an `outage`"),
         ];
         for (text, wanted) in table {
-            assert_eq!(Script::parse(text), Err(wanted.to_owned()), "{text}");
+            assert_eq!(Script::parse(text).unwrap_err().to_string(), wanted, "{text}");
         }
-        assert!(Script::parse("[[scene]]\nrolle = 'x'\n").unwrap_err().contains("rolle"));
+        assert!(Script::parse("[[scene]]\nrolle = 'x'\n").unwrap_err().to_string().contains("rolle"));
         let large = "#".repeat(usize::try_from(MAX_SCRIPT_BYTES).unwrap() + 1);
-        assert!(Script::parse(&large).unwrap_err().contains("is the most"));
+        assert!(Script::parse(&large).unwrap_err().to_string().contains("is the most"));
     }
 
     #[test]

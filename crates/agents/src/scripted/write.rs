@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::script::Script;
+use super::script::{Script, ScriptError};
 
 /// A session as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub struct RecordedStep {
 const METERS: [&str; 2] = [crate::contract::TOKENS, crate::contract::MONEY];
 
 /// A script of sessions, ready to be played.
-pub fn script_of(sessions: &[RecordedSession]) -> Result<String, String> {
+pub fn script_of(sessions: &[RecordedSession]) -> Result<String, ScriptError> {
     let mut scenes: Vec<(Vec<&str>, &RecordedSession)> = Vec::new();
     for (at, one) in sessions.iter().enumerate() {
         let alike = |other: &&RecordedSession| other.role == one.role && other.form == one.form;
@@ -66,7 +66,8 @@ pub fn script_of(sessions: &[RecordedSession]) -> Result<String, String> {
     // The first scene that fits is played: one that fits everybody comes last.
     scenes.sort_by_key(|(told, _)| std::cmp::Reverse(told.len()));
     let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, &told)).collect();
-    let text = toml::to_string(&json!({ "scene": scenes })).map_err(|error| error.to_string())?;
+    let text = toml::to_string(&json!({ "scene": scenes }))
+        .map_err(|error| ScriptError::NotToml(error.to_string()))?;
     Script::parse(&text)?;
     Ok(text)
 }

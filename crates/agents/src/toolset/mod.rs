@@ -292,7 +292,7 @@ impl Bench {
             "search" => search::search(&self.folder, &path, text("pattern"), &*self.desk),
             "edit" => self.edit(&path, text("old"), text("new"), args.get("all") == Some(&Json::Bool(true))),
             "write" => self.write(&path, text("content").as_bytes()),
-            RECALL => self.desk.recall(text("about")),
+            RECALL => self.desk.recall(text("about")).map_err(|error| error.to_string()),
             SIGNAL if self.tools.iter().any(|tool| tool.name == SIGNAL) => self.signal(args.get("signal")),
             "bash" => self.bash(text("command"), args.get("seconds").and_then(Json::as_u64)),
             other => Err(format!("the bench has no tool `{other}`")),
@@ -398,7 +398,8 @@ impl Bench {
     fn bash(&self, command: &str, seconds: Option<u64>) -> Result<String, String> {
         let Some(shell) = &self.shell else { return Err(String::from("there is no shell here")) };
         let limit = seconds.map_or(COMMAND_TIME, Duration::from_secs).min(MAX_COMMAND_TIME);
-        let ran = shell.run(command, self.folder.path(), limit, &*self.desk)?;
+        let ran = shell.run(command, self.folder.path(), limit, &*self.desk);
+        let ran = ran.map_err(|error| error.to_string())?;
         match ran.code {
             Some(0) => Ok(ran.output),
             Some(code) => Err(format!("exit code {code}\n{}", ran.output)),

@@ -89,7 +89,7 @@ mod tests {
             Verdict::Allow
         }
 
-        fn charge(&self, _: &ftl_core::run::Usage) -> Result<(), String> {
+        fn charge(&self, _: &ftl_core::run::Usage) -> Result<(), crate::contract::ChargeRefusal> {
             Ok(())
         }
 

@@ -8,8 +8,7 @@ use ftl_core::tool_policy::{Ruling, ToolAllowance, Write, rule};
 use std::path::Path;
 
 use super::*;
-use crate::contract::Ran;
-use crate::contract::SessionLimits;
+use crate::contract::{ChargeRefusal, CommandFailure, Ran, SessionLimits};
 
 /// A desk that rules by the pure rule and counts.
 struct Clerk {
@@ -31,7 +30,7 @@ impl SessionHost for Clerk {
         }
     }
 
-    fn charge(&self, _: &Usage) -> Result<(), String> {
+    fn charge(&self, _: &Usage) -> Result<(), ChargeRefusal> {
         Ok(())
     }
 
@@ -46,7 +45,13 @@ impl SessionHost for Clerk {
 struct Echo;
 
 impl CommandRunner for Echo {
-    fn run(&self, command: &str, _: &Path, limit: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
+    fn run(
+        &self,
+        command: &str,
+        _: &Path,
+        limit: Duration,
+        _: &dyn SessionHost,
+    ) -> Result<Ran, CommandFailure> {
         let code = if command == "false" { Some(1) } else { Some(0) };
         Ok(Ran { code, output: format!("{command} for {}s", limit.as_secs()) })
     }

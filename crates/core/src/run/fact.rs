@@ -59,15 +59,27 @@ impl From<ActionId> for String {
     }
 }
 
-impl TryFrom<String> for ActionId {
-    type Error = String;
+/// A text that is no action id, such as `12.0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionIdError(String);
 
-    fn try_from(text: String) -> Result<ActionId, String> {
+impl fmt::Display for ActionIdError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` is no action id", self.0)
+    }
+}
+
+impl std::error::Error for ActionIdError {}
+
+impl TryFrom<String> for ActionId {
+    type Error = ActionIdError;
+
+    fn try_from(text: String) -> Result<ActionId, ActionIdError> {
         let (entry, index) = match text.split_once('.') {
-            Some((entry, index)) => (entry, index.parse().map_err(|_| format!("`{text}` is no action id"))?),
+            Some((entry, index)) => (entry, index.parse().map_err(|_| ActionIdError(text.clone()))?),
             None => (text.as_str(), WHOLE),
         };
-        let entry = entry.parse().map_err(|_| format!("`{text}` is no action id"))?;
+        let entry = entry.parse().map_err(|_| ActionIdError(text.clone()))?;
         Ok(ActionId { entry, index })
     }
 }

@@ -85,7 +85,7 @@ impl Draft<'_> {
             let code = program.state(&instance.state)?.node(place)?.calls.first()?.clone();
             code.answer.accept(value).err()
         };
-        check().map_or(Ok(()), |message| Err(Refusal::new(RefusalKind::Malformed, message)))
+        check().map_or(Ok(()), |message| Err(Refusal::new(RefusalKind::Malformed, message.to_string())))
     }
 
     /// A person's answer to a question.

@@ -18,7 +18,7 @@ use ftl_agents::contract::{
     AgentAnswer, Backend, ConversationEnd as Talked, MONEY, Said, SessionHost, SessionLimits as TalkLimits,
     SessionOrder, TOKENS, TURNS, Verdict, converse,
 };
-use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::contract::{ChargeRefusal, CommandFailure, CommandRunner, Ran, RecallError};
 use ftl_agents::error::AgentError;
 use ftl_agents::prompts::{Filling, Prompts};
 use ftl_agents::schema::Schema;
@@ -43,7 +43,7 @@ use ftl_folder::state_folder::StateFolder;
 use ftl_process::{Cancel, Cut, Fence, How, MARK, Mark, ProcessLimits, Spec, Stdin, Stream, Supervisor};
 use ftl_records::Records;
 use ftl_settings::environment::{CommandKind, Environment};
-use ftl_settings::roster::Pricing;
+use ftl_settings::roster::{BackendError, Pricing};
 use ftl_store::Store as _;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
@@ -92,7 +92,7 @@ pub trait Listener: Send + Sync {
 
 /// Performs `Task(role)`: makes the prompt, opens a session with the bound agent, and checks the answer.
 pub struct Agents {
-    seats: BTreeMap<String, Result<RoleAnswerer, String>>,
+    seats: BTreeMap<String, Result<RoleAnswerer, BackendError>>,
     means: Means,
     lobby: Option<Lobby>,
     paper: Option<Arc<Records>>,
@@ -106,7 +106,7 @@ pub struct Agents {
 impl Agents {
     /// A hand that asks, for each role, the agent that is bound to it; a role may be bound to somebody who cannot
     /// be used, with the reason.
-    pub fn new(seats: BTreeMap<String, Result<RoleAnswerer, String>>, means: Means) -> Agents {
+    pub fn new(seats: BTreeMap<String, Result<RoleAnswerer, BackendError>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
         let (stand_ins, explorer_calls) = (BTreeMap::new(), EXPLORER_CALLS);
         Agents {
@@ -191,9 +191,8 @@ impl Agents {
     fn ask(&self, job: &Job) -> Result<(Talked, bool), JobEnd> {
         let with_evidence = self.with_evidence(job)?;
         let job = with_evidence.as_ref().unwrap_or(job);
-        let could_not = |why: String| JobEnd::failed(FailureKind::CouldNotRun, why);
         let ActionTarget::Task { role, .. } = &job.action.wanted else {
-            return Err(could_not(String::from("this is no task for an agent")));
+            return Err(could_not("this is no task for an agent"));
         };
         let seat = self.seat(role).map_err(could_not)?;
         let mut asked = Asked::of(role, job).map_err(could_not)?;
@@ -465,6 +464,11 @@ fn own_paths(job: &Job) -> Option<Vec<Value>> {
     }
 }
 
+/// What could not even be tried.
+fn could_not(why: impl std::fmt::Display) -> JobEnd {
+    JobEnd::failed(FailureKind::CouldNotRun, why.to_string())
+}
+
 /// Files that may be written, as they are compared.
 fn parse_paths(paths: &[Value]) -> Result<BTreeSet<String>, String> {
     let path = |value: &Value| match value.as_text() {
@@ -614,7 +618,7 @@ impl JobDesk {
                     used.files.extend(file.map(str::to_owned));
                     Verdict::Allow
                 }
-                Err(why) => Verdict::Stop(why),
+                Err(refusal) => Verdict::Stop(refusal.to_string()),
             },
         }
     }
@@ -643,13 +647,13 @@ impl SessionHost for JobDesk {
         self.record().on_message(text);
     }
 
-    fn charge(&self, usage: &Usage) -> Result<(), String> {
+    fn charge(&self, usage: &Usage) -> Result<(), ChargeRefusal> {
         let mut usage = usage.clone();
         if let (Pricing::Free | Pricing::Subscription, Some(money)) = (self.pricing, usage.get_mut(MONEY)) {
             *money = 0;
         }
         self.record().on_usage(&usage);
-        self.job.report_usage(usage)
+        self.job.report_usage(usage).map_err(|refusal| ChargeRefusal(refusal.to_string()))
     }
 
     fn say(&self, said: Said<'_>) {
@@ -666,9 +670,9 @@ impl SessionHost for JobDesk {
         }
     }
 
-    fn recall(&self, about: &str) -> Result<String, String> {
-        let Some(paper) = &self.paper else { return Err(String::from("nothing is remembered here")) };
-        paper.tell(about).map_err(|error| error.to_string())
+    fn recall(&self, about: &str) -> Result<String, RecallError> {
+        let paper = self.paper.as_ref().ok_or(RecallError::NoMemory)?;
+        paper.tell(about).map_err(|error| RecallError::Failed(error.to_string()))
     }
 
     fn is_cancelled(&self) -> bool {
@@ -697,7 +701,13 @@ impl std::fmt::Debug for Commands {
 }
 
 impl CommandRunner for Commands {
-    fn run(&self, command: &str, folder: &Path, limit: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
+    fn run(
+        &self,
+        command: &str,
+        folder: &Path,
+        limit: Duration,
+        _: &dyn SessionHost,
+    ) -> Result<Ran, CommandFailure> {
         let key = format!("{}.{}", self.job.key(), self.count.fetch_add(1, Ordering::Relaxed));
         let spec = Spec {
             program: "sh".into(),
@@ -708,7 +718,7 @@ impl CommandRunner for Commands {
             limits: ProcessLimits { soft: Some(limit), startup: None, ..self.limits },
             lock: PathBuf::from(&key),
             fence: self.fence.clone(),
-            mark: Mark::new(MARK, &key)?,
+            mark: Mark::new(MARK, &key).map_err(|error| CommandFailure(error.to_string()))?,
         };
         let mut output = Vec::new();
         let most = self.limits.head + self.limits.tail;
@@ -716,8 +726,10 @@ impl CommandRunner for Commands {
             let room = most.saturating_sub(output.len()).min(bytes.len());
             output.extend_from_slice(&bytes[..room]);
         };
-        let ended =
-            self.supervisor.run(&spec, &self.job.cancel, &mut hear).map_err(|error| error.to_string())?;
+        let ended = self
+            .supervisor
+            .run(&spec, &self.job.cancel, &mut hear)
+            .map_err(|error| CommandFailure(error.to_string()))?;
         let mut output = String::from_utf8_lossy(&output).into_owned();
         if let Some(cut) = ended.cut.filter(|cut| *cut != Cut::Cancelled) {
             output.push_str(&format!("\n[{}]", cut.sentence(&ended.limits)));

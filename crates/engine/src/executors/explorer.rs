@@ -199,7 +199,7 @@ fn united(mode: ExplorerMode, value: &Value, found: Json) -> Json {
     let answer = serde_json::to_value(value).map_err(|error| error.to_string());
     let answer = answer.and_then(|mut said| {
         said.put("mode", mode.word());
-        exploration::answer(said, Some(mode))
+        exploration::answer(said, Some(mode)).map_err(|error| error.to_string())
     });
     match answer {
         Ok(answer) if answer.standing.is_usable() => explore::united(&answer.json, &found),

@@ -12,7 +12,7 @@ use ftl_memory::StoredKind;
 use super::Job;
 use super::typed::{Done, shaped};
 use super::workspaces::{display_path, words};
-use ftl_process::ProcessExit;
+use ftl_process::{ProcessExit, RunError};
 use ftl_records::Records;
 use ftl_records::lessons::now;
 use ftl_records::observer::Verifier;
@@ -55,7 +55,7 @@ pub(super) fn timeout(asked: &flow::ObserverAnalyze) -> Duration {
 pub(super) fn analyzed(
     paper: &Records,
     asked: &flow::ObserverAnalyze,
-    runs: &(dyn Fn(&str) -> Result<ProcessExit, String> + Sync),
+    runs: &(dyn Fn(&str) -> Result<ProcessExit, RunError> + Sync),
 ) -> Result<flow::Analysis, Failure> {
     let by = asked.verify.unwrap_or(true).then_some(Verifier { runs });
     shaped(&paper.analyze(&paper.workspace_folder(), by.as_ref())?)

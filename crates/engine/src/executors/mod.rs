@@ -29,6 +29,7 @@ pub mod worktrees;
 
 use ftl_settings::width::Width;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -138,10 +139,10 @@ pub enum JobReport {
     /// The last report of a job.
     Report(InstanceId, ActionId, Report),
     /// A job used something; whether it may go on goes back on the channel, with why not.
-    Spent(InstanceId, ActionId, Usage, Sender<Result<(), String>>),
+    Spent(InstanceId, ActionId, Usage, Sender<Result<(), JobRefusal>>),
     /// An agent wants to call a tool, about a file where one is named; whether it may goes back on the channel, with
     /// why not.
-    Tool(InstanceId, ActionId, (Name, Option<Name>), Sender<Result<(), String>>),
+    Tool(InstanceId, ActionId, (Name, Option<Name>), Sender<Result<(), JobRefusal>>),
     /// A service was probed: whether it answers.
     Probed(String, bool),
 }
@@ -221,25 +222,25 @@ impl Job {
     }
 
     /// Asks whether a tool may be called; the meter is paid when it may, for a file once.
-    pub fn tool(&self, tool: &str, file: Option<&str>) -> Result<(), String> {
+    pub fn tool(&self, tool: &str, file: Option<&str>) -> Result<(), JobRefusal> {
         let call = (Name::from(tool), file.map(Name::from));
         self.ask(|instance, action, reply| JobReport::Tool(instance, action, call, reply))
     }
 
     fn ask(
         &self,
-        told: impl FnOnce(InstanceId, ActionId, Sender<Result<(), String>>) -> JobReport,
-    ) -> Result<(), String> {
+        told: impl FnOnce(InstanceId, ActionId, Sender<Result<(), JobRefusal>>) -> JobReport,
+    ) -> Result<(), JobRefusal> {
         let (reply, answer) = channel();
-        let gone = || String::from("nobody listens any more");
-        self.desk.send(told(self.action.instance, self.action.id, reply)).map_err(|_| gone())?;
-        answer.recv().map_err(|_| gone())?
+        let told = told(self.action.instance, self.action.id, reply);
+        self.desk.send(told).map_err(|_| JobRefusal::Gone)?;
+        answer.recv().map_err(|_| JobRefusal::Gone)?
     }
 
     /// Says what was used since the last report, and waits until that is charged and as much is set
     /// aside for the next turn. An agent that is told no ends: so a cap is overstepped by no more than
     /// what one turn uses beyond its reservation.
-    pub fn report_usage(&self, usage: Usage) -> Result<(), String> {
+    pub fn report_usage(&self, usage: Usage) -> Result<(), JobRefusal> {
         self.ask(|instance, action, reply| JobReport::Spent(instance, action, usage, reply))
     }
 
@@ -247,6 +248,32 @@ impl Job {
         let _ = self.desk.send(JobReport::Report(self.action.instance, self.action.id, report));
     }
 }
+
+/// Why a job may not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobRefusal {
+    /// The protocol does not allow it: something is spent, or the step is over; why.
+    Denied(String),
+    /// The step of the job is over.
+    Unwanted,
+    /// The driver is being stopped.
+    Stopping,
+    /// The driver is gone.
+    Gone,
+}
+
+impl fmt::Display for JobRefusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JobRefusal::Denied(why) => out.write_str(why),
+            JobRefusal::Unwanted => out.write_str("it is no longer wanted"),
+            JobRefusal::Stopping => out.write_str("ftl is being stopped"),
+            JobRefusal::Gone => out.write_str("nobody listens any more"),
+        }
+    }
+}
+
+impl std::error::Error for JobRefusal {}
 
 /// Does the jobs of one kind.
 pub trait Executor: Send + Sync {

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use ftl_agents::error::AgentError;
 use ftl_agents::launch::{
-    AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Telling, Tree, hearing,
+    AgentProgram, InputChannel, InputError, Launched, Launcher, ProgramExit, Telling, Tree, hearing,
 };
 
 use ftl_process::{
@@ -59,7 +59,7 @@ impl Launcher for ProgramStarter {
             limits: self.limits,
             lock: PathBuf::from(&key),
             fence: self.fence.clone(),
-            mark: Mark::new(MARK, &key).map_err(AgentError::CouldNotRun)?,
+            mark: Mark::new(MARK, &key).map_err(|error| AgentError::CouldNotRun(error.to_string()))?,
         };
         let running = self.supervisor.start(&spec).map_err(|error| trouble(&error))?;
         let input = Arc::new(Writing(running.stdin()));
@@ -104,7 +104,7 @@ fn watch(running: Running, cancel: &Cancel, mut telling: Telling) {
         },
     };
     if let Some(why) = too_much {
-        exit.how = why;
+        exit.how = why.to_string();
     }
     telling.on_exit(exit);
 }
@@ -127,8 +127,8 @@ fn exit(ended: &ProcessExit) -> ProgramExit {
 struct Writing(StdinWriter);
 
 impl InputChannel for Writing {
-    fn write(&self, bytes: &[u8]) -> Result<(), String> {
-        self.0.write(bytes).map_err(|error| format!("it does not read any more: {error}"))
+    fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
+        self.0.write(bytes).map_err(|error| InputError(format!("it does not read any more: {error}")))
     }
 
     fn close(&self) {

@@ -4,6 +4,7 @@
 //! stand in a file below `.ftl/store/talks/`, so that it can be followed, and read after the process was killed.
 //! It is a story for people: nothing is decided by it, it is limited in size, and no secret is in it.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use ftl_folder::id::{self, RunId};
 use ftl_folder::state_folder::StateFolder;
 use ftl_folder::{self as folder, OpenMode};
 use ftl_records::Records;
+use ftl_store::chain::DigestError;
 use ftl_store::notebook::Notebook as _;
 use ftl_store::{ContentDigest, Store as _, StoreError};
 
@@ -364,14 +366,63 @@ pub(super) fn spooled(place: &StateFolder, name: &str) -> String {
     Spool::read(place, name)
 }
 
+/// Why a conversation that was kept cannot be had again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordingError {
+    /// The store does not give it.
+    Store(StoreError),
+    /// The note of an action is damaged.
+    Note {
+        /// The key of the action.
+        key: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// What it refers to is no digest.
+    Digest(DigestError),
+    /// A part of it is not in the store any more.
+    Gone(ContentDigest),
+    /// A part of it is no text.
+    NotText(String),
+    /// It was too long, and only its beginning was kept.
+    Cut,
+    /// A line of it is damaged.
+    Transcript(String),
+}
+
+impl From<StoreError> for RecordingError {
+    fn from(error: StoreError) -> RecordingError {
+        RecordingError::Store(error)
+    }
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordingError::Store(error) => error.fmt(out),
+            RecordingError::Note { key, message } => write!(out, "the note of {key} is damaged: {message}"),
+            RecordingError::Digest(error) => error.fmt(out),
+            RecordingError::Gone(digest) => write!(out, "the content {digest} is gone"),
+            RecordingError::NotText(message) => out.write_str(message),
+            RecordingError::Cut => {
+                write!(out, "a conversation was longer than {MAX_RECORD_BYTES} bytes and is not kept whole")
+            }
+            RecordingError::Transcript(message) => write!(out, "a transcript is damaged: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
 /// The conversations of a run, in the order of its actions: each as its note tells it, with its key.
-pub fn talks(paper: &Records, run: &RunId) -> Result<Vec<(String, Json)>, String> {
-    let notes = paper.store().notes(TALK).map_err(|error| error.to_string())?;
+pub fn talks(paper: &Records, run: &RunId) -> Result<Vec<(String, Json)>, RecordingError> {
+    let notes = paper.store().notes(TALK)?;
     let own = format!("{run}.");
     let mut found = Vec::new();
     for (key, text) in notes.into_iter().filter(|(key, _)| key.starts_with(&own)) {
-        let talks: Vec<Json> =
-            serde_json::from_str(&text).map_err(|error| format!("the note of {key} is damaged: {error}"))?;
+        let damaged =
+            |error: serde_json::Error| RecordingError::Note { key: key.clone(), message: error.to_string() };
+        let talks: Vec<Json> = serde_json::from_str(&text).map_err(damaged)?;
         found.extend(talks.into_iter().map(|talk| (key.clone(), talk)));
     }
     let number = |key: &str| -> Vec<u64> {
@@ -382,23 +433,22 @@ pub fn talks(paper: &Records, run: &RunId) -> Result<Vec<(String, Json)>, String
 }
 
 /// A conversation that was kept, as a session that can be played again.
-pub fn recorded(paper: &Records, talk: &Json) -> Result<RecordedSession, String> {
+pub fn recorded(paper: &Records, talk: &Json) -> Result<RecordedSession, RecordingError> {
     let text = |name: &str| talk.get(name).and_then(Json::as_str);
-    let content = |name: &str| -> Result<String, String> {
+    let content = |name: &str| -> Result<String, RecordingError> {
         let Some(digest) = text(name) else { return Ok(String::new()) };
-        let digest = digest.parse().map_err(|_| format!("`{digest}` is no digest"))?;
-        let bytes = paper.store().get(&digest).map_err(|error| error.to_string())?;
-        let bytes = bytes.ok_or_else(|| format!("the content {digest} is gone"))?;
-        String::from_utf8(bytes).map_err(|error| error.to_string())
+        let digest: ContentDigest = digest.parse().map_err(RecordingError::Digest)?;
+        let bytes = paper.store().get(&digest)?.ok_or(RecordingError::Gone(digest))?;
+        String::from_utf8(bytes).map_err(|error| RecordingError::NotText(error.to_string()))
     };
     if talk.get("cut") == Some(&Json::Bool(true)) {
-        return Err(format!("a conversation was longer than {MAX_RECORD_BYTES} bytes and is not kept whole"));
+        return Err(RecordingError::Cut);
     }
     let mut steps: Vec<RecordedStep> = Vec::new();
     let mut spoken = String::new();
     for line in content("transcript")?.lines() {
         let line: Json =
-            serde_json::from_str(line).map_err(|error| format!("a transcript is damaged: {error}"))?;
+            serde_json::from_str(line).map_err(|error| RecordingError::Transcript(error.to_string()))?;
         let Some((word, value)) = line.as_object().and_then(|line| line.iter().next_back()) else { continue };
         match word.as_str() {
             "text" => spoken.push_str(value.as_str().unwrap_or_default()),
@@ -491,7 +541,7 @@ mod tests {
         assert!(long.full && long.lines.len() <= MAX_RECORD_BYTES, "{}", long.lines.len());
         let (_, talk) = talks(&paper, &RunId::of(7)).unwrap().remove(0);
         let Err(error) = recorded(&paper, &talk) else { panic!("it is whole") };
-        assert!(error.contains(&MAX_RECORD_BYTES.to_string()), "{error}");
+        assert!(error.to_string().contains(&MAX_RECORD_BYTES.to_string()), "{error}");
     }
 
     fn transcript(paper: &Records, at: usize) -> Vec<TranscriptLine> {

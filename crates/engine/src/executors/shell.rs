@@ -94,8 +94,8 @@ impl ScriptRunner {
     }
 
     fn spec(&self, script: &str, args: &[String], key: &str, limits: ProcessLimits) -> Result<Spec, JobEnd> {
-        let mark =
-            Mark::new(MARK, key).map_err(|message| JobEnd::failed(FailureKind::CouldNotRun, message))?;
+        let mark = Mark::new(MARK, key)
+            .map_err(|error| JobEnd::failed(FailureKind::CouldNotRun, error.to_string()))?;
         let fixed = ["-c", script, "sh"].into_iter().map(OsString::from);
         let mut env = self.environment.of_command(CommandKind::Sh);
         env.push(("FTL_KEY".into(), key.into()));
@@ -118,11 +118,13 @@ impl ScriptRunner {
         command: &str,
         limit: Duration,
         cancel: &Cancel,
-    ) -> Result<ftl_process::ProcessExit, String> {
+    ) -> Result<ftl_process::ProcessExit, RunError> {
         let limits = ProcessLimits { hard: Some(limit), ..self.commands };
         let key = format!("once.{:016x}", ftl_folder::id::random().unwrap_or(0));
-        let spec = self.spec(command, &[], &key, limits).map_err(|ended| format!("{ended:?}"))?;
-        self.supervisor.run(&spec, cancel, &mut |_, _| {}).map_err(|error| error.to_string())
+        let spec = self
+            .spec(command, &[], &key, limits)
+            .map_err(|ended| RunError::CouldNotStart(format!("{ended:?}")))?;
+        self.supervisor.run(&spec, cancel, &mut |_, _| {})
     }
 
     /// Keeps the whole of an output that does not fit into the answer.

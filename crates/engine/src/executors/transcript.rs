@@ -150,7 +150,7 @@ pub enum TranscriptLine {
 
 /// The conversations of a run, in the order of its actions.
 pub fn conversations(paper: &Records, run: &RunId) -> Result<Vec<Conversation>, TranscriptError> {
-    let talks = record::talks(paper, run).map_err(TranscriptError::Damaged)?;
+    let talks = record::talks(paper, run).map_err(|error| TranscriptError::Damaged(error.to_string()))?;
     let mut all: Vec<Conversation> = Vec::new();
     for (key, talk) in &talks {
         let mut one = Conversation::parse(run, key, talk)?;

@@ -28,10 +28,10 @@ use ftl_language::library::Library;
 
 pub use self::find::{Driven, RunTarget, driven, find};
 use self::options::OptionFiles;
-pub use self::options::{RunOptions, check_plan};
+pub use self::options::{LargePlan, RunOptions, check_plan};
 pub use self::task::ReplayedRun;
+pub use self::wiring::{PromptsError, prompts, secrets};
 use self::wiring::{Wiring, variable};
-pub use self::wiring::{prompts, secrets};
 use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::executors::agents::Listener;
@@ -282,8 +282,8 @@ impl Session {
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did, or where a role has
     /// no agent.
     pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
-        let script =
-            options.script.as_deref().map(Rehearsal::parse).transpose().map_err(SessionError::Machine)?;
+        let script = options.script.as_deref().map(Rehearsal::parse).transpose();
+        let script = script.map_err(|error| SessionError::Machine(error.to_string()))?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
         let roster = self.wiring.roster_with(&options.choice)?;
         // A protocol may ask a coder or a builder only where its plan does. Where nobody is bound and a planner

@@ -3,6 +3,7 @@
 //!
 //! Nothing here decides: it writes before a run is opened, and reads what was written.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ftl_agents::scripted::MAX_SCRIPT_BYTES;
@@ -86,16 +87,32 @@ fn kept_plan(plan: &CampaignPlan) -> String {
     if plan.tasks.len() > MAX_LAID_OUT { json.to_string() } else { json.pretty() }
 }
 
+/// A plan that is too large for one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargePlan {
+    /// How many tasks it has.
+    pub tasks: usize,
+    /// How large it is as a run keeps it.
+    pub bytes: usize,
+    /// Which limit it passes.
+    pub why: String,
+}
+
+impl fmt::Display for LargePlan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LargePlan { tasks, bytes, why } = self;
+        write!(out, "a plan of {tasks} tasks and {bytes} bytes is too large for one run: {why}")
+    }
+}
+
+impl std::error::Error for LargePlan {}
+
 /// Looks whether a run can be opened with a plan; why not, if it cannot. A dry run asks the same.
-pub fn check_plan(plan: &CampaignPlan) -> Result<(), String> {
+pub fn check_plan(plan: &CampaignPlan) -> Result<(), LargePlan> {
     let text = kept_plan(plan);
     match planned::check_size(&text, plan.tasks.len()) {
         None => Ok(()),
-        Some(why) => Err(format!(
-            "a plan of {} tasks and {} bytes is too large for one run: {why}",
-            plan.tasks.len(),
-            text.len()
-        )),
+        Some(why) => Err(LargePlan { tasks: plan.tasks.len(), bytes: text.len(), why }),
     }
 }
 
@@ -180,11 +197,12 @@ impl OptionFiles {
         if folder::metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        let wrong =
-            |message| SessionError::Machine(format!("the script of run {run} cannot be played: {message}"));
+        let wrong = |message: String| {
+            SessionError::Machine(format!("the script of run {run} cannot be played: {message}"))
+        };
         let text =
             folder::read_to_string(&file, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
-        Rehearsal::parse(&text).map(Some).map_err(wrong)
+        Rehearsal::parse(&text).map(Some).map_err(|error| wrong(error.to_string()))
     }
 }
 

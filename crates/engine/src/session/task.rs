@@ -13,7 +13,7 @@ use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{Driver, Todo};
 use crate::executors::ExecutorPool;
 use crate::executors::table::RecordAccess;
-use crate::executors::task::lean::{Lean, Made, Makes};
+use crate::executors::task::lean::{Lean, Made, MakeError, Makes};
 use crate::executors::worktrees::Sites;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
@@ -50,14 +50,14 @@ struct TaskMaker<'a> {
 }
 
 impl Makes for TaskMaker<'_> {
-    fn work(&self) -> Result<Made, String> {
+    fn work(&self) -> Result<Made, MakeError> {
         let made = self.session.wiring.connect_work(&self.lease, self.session.routes());
-        made.map(Made::from).map_err(|error| error.to_string())
+        made.map(Made::from).map_err(|error| MakeError::of(&error))
     }
 
-    fn all(&self) -> Result<Made, String> {
+    fn all(&self) -> Result<Made, MakeError> {
         let made = self.session.wiring.connect(&self.lease, self.session.routes());
-        made.map(Made::from).map_err(|error| error.to_string())
+        made.map(Made::from).map_err(|error| MakeError::of(&error))
     }
 }
 

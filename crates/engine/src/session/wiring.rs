@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::contract::Lobby;
@@ -188,7 +189,7 @@ impl Wiring {
             let seat = |backend| RoleAnswerer { backend, model, silence, resume, environment, pricing };
             seats.insert(role.name.to_string(), backend.clone().map(seat));
         }
-        let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
+        let prompts = prompts(&self.place).map_err(|error| SessionError::Machine(error.to_string()))?;
         let means = Means {
             prompts,
             place: self.place.clone(),
@@ -272,16 +273,34 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// What is wrong with the prompts in the repository's own folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptsError {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for PromptsError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.folder.display(), self.message)
+    }
+}
+
+impl std::error::Error for PromptsError {}
+
 /// The prompts: those of the program, or all of those in the repository's own folder.
-pub fn prompts(place: &StateFolder) -> Result<Prompts, String> {
+pub fn prompts(place: &StateFolder) -> Result<Prompts, PromptsError> {
     let own = place.prompts();
-    let wrong = |error: std::io::Error| format!("{}: {error}", own.display());
+    let wrong = |message: String| PromptsError { folder: own.clone(), message };
+    let unread = |error: std::io::Error| wrong(error.to_string());
     let mut files = Vec::new();
-    for name in folder::names(&own).map_err(wrong)? {
+    for name in folder::names(&own).map_err(unread)? {
         let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".md")) else { continue };
         let file = own.join(format!("{name}.md"));
-        let text = folder::read_to_string(&file, MAX_PROMPT_FILE_BYTES as u64).map_err(wrong)?;
+        let text = folder::read_to_string(&file, MAX_PROMPT_FILE_BYTES as u64).map_err(unread)?;
         files.push((name.to_owned(), text));
     }
-    Prompts::with(files).map_err(|why| format!("{}: {why}", own.display()))
+    Prompts::with(files).map_err(|error| wrong(error.to_string()))
 }

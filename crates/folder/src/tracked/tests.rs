@@ -27,7 +27,7 @@ fn git(dir: &tempfile::TempDir, words: &[&str]) {
     assert!(ended.status.success(), "{words:?}: {ended:?}");
 }
 
-fn found(dir: &tempfile::TempDir, prefix: &str) -> Option<String> {
+fn find_path(dir: &tempfile::TempDir, prefix: &str) -> Option<String> {
     find(&dir.path().join(".git"), prefix).unwrap().map(|found| found.path)
 }
 
@@ -51,15 +51,15 @@ fn what_only_we_write_is_found_in_every_form_of_the_list() {
             for ours in [".ftl/store/spool", ".ftl/store/deep/er/file", ".ftl/worktrees/a", ".ftl/store"] {
                 let dir = repository(format, &[&AROUND[..], &[ours]].concat());
                 git(&dir, &["update-index", "--index-version", version]);
-                assert_eq!(found(&dir, "").as_deref(), Some(ours), "{format} {version}");
+                assert_eq!(find_path(&dir, "").as_deref(), Some(ours), "{format} {version}");
                 git(&dir, &["rm", "-rq", "--cached", ours]);
-                assert_eq!(found(&dir, ""), None, "{format} {version}");
+                assert_eq!(find_path(&dir, ""), None, "{format} {version}");
             }
             let dir = repository(format, &AROUND);
             // Extended flags make entries longer.
             git(&dir, &["update-index", "--skip-worktree", ".ftk", ".ftl/stored"]);
             git(&dir, &["update-index", "--index-version", version]);
-            assert_eq!((found(&dir, ""), found(&dir, "/a").as_deref()), (None, Some("a/.ftl/store")));
+            assert_eq!((find_path(&dir, ""), find_path(&dir, "/a").as_deref()), (None, Some("a/.ftl/store")));
         }
     }
 }
@@ -74,7 +74,7 @@ fn a_list_in_two_files_is_read_in_both() {
     assert!(tracked.is_split && tracked.hint().contains("--no-split-index`"), "{tracked:?}");
     git(&dir, &["rm", "-rq", "--cached", ".ftl/store"]);
     git(&dir, &["update-index", "--no-split-index"]);
-    assert_eq!(found(&dir, ""), None);
+    assert_eq!(find_path(&dir, ""), None);
 }
 
 #[test]

@@ -26,7 +26,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn told(&self, what: &str, aim: &str, start: &Taken) {
+    fn print(&self, what: &str, aim: &str, start: &Taken) {
         println!(
             "{what}: {:.1} ms, {:.1} ms of CPU, {:.0} MiB; start alone {:.1} ms, {:.1} ms of CPU (aim {aim})",
             self.clock, self.cpu, self.memory, start.clock, start.cpu
@@ -117,7 +117,7 @@ fn campaign(tasks: usize, depends: impl Fn(usize) -> Json) -> (TempDir, String) 
 fn campaign_status() {
     let (folder, _) = campaign(20, |_| json!("none"));
     let taken = median(folder.path(), 51, &["campaign", "status"], |_| {});
-    taken.told("campaign status, 20 tasks", "10 ms of CPU", &start(folder.path()));
+    taken.print("campaign status, 20 tasks", "10 ms of CPU", &start(folder.path()));
 }
 
 fn lessons() {
@@ -132,7 +132,7 @@ fn lessons() {
     println!("memory import, {LESSONS} lessons: {:.1} s", began.elapsed().as_secs_f64());
     let start = start(folder.path());
     let query = median(folder.path(), 11, &["memory", "query", "data race in the router on staging"], |_| {});
-    query.told(&format!("memory query, {LESSONS} lessons"), "60 ms after start, 250 MiB", &start);
+    query.print(&format!("memory query, {LESSONS} lessons"), "60 ms after start, 250 MiB", &start);
     let mut clocks: Vec<(f64, f64)> = (0..11)
         .map(|run| {
             let trigger = format!("the {run}th certificate of the mail relay has expired overnight");
@@ -187,7 +187,7 @@ fn workspaces() {
     fs::write(&file, plan).unwrap();
     let words = ["workspace", "create", "--plan", file.to_str().unwrap()];
     let taken = median(folder.path(), 5, &words, |_| {});
-    taken.told("workspace create, 50 tasks, 400 lessons", "300 ms", &start(folder.path()));
+    taken.print("workspace create, 50 tasks, 400 lessons", "300 ms", &start(folder.path()));
 }
 
 fn observer() {

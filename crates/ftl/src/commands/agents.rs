@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ftl_agents::contract::{
-    AgentAnswer, Backend, Counted, Enforced, PartKind, PromptPart, Said, SessionHost, SessionLimits,
-    SessionOrder, TURNS, Verdict, converse,
+    AgentAnswer, Backend, ChargeRefusal, Counted, Enforced, PartKind, PromptPart, Said, SessionHost,
+    SessionLimits, SessionOrder, TURNS, Verdict, converse,
 };
 use ftl_agents::schema::Schema;
 use ftl_agents::scripted::write::script_of;
@@ -18,7 +18,7 @@ use ftl_core::amount::Unit;
 use ftl_core::run::Usage;
 use ftl_core::tool_policy::{Ruling, ToolAllowance, ToolCall, rule};
 use ftl_core::value::Name;
-use ftl_engine::executors::record;
+use ftl_engine::executors::record::{self, RecordingError};
 use ftl_engine::session::find;
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_process::{Guard, Supervisor};
@@ -72,9 +72,9 @@ impl Row {
         let (usable, what) = match hall.backend(agent) {
             Ok(backend) => {
                 let probe = backend.probe();
-                (probe.usable, probe.what)
+                (probe.usable.map_err(|why| why.to_string()), probe.what)
             }
-            Err(why) => (Err(why), String::new()),
+            Err(error) => (Err(error.to_string()), String::new()),
         };
         Row {
             name: agent.name.clone(),
@@ -83,7 +83,7 @@ impl Row {
             roles: roles.map(|(role, _)| role.to_owned()).collect(),
             usable,
             what,
-            enforced: hall.enforces(agent),
+            enforced: hall.enforces(agent).map_err(|error| error.to_string()),
             accept: agent.accept.iter().map(|need| need.word()).collect(),
             pricing: agent.pricing,
             origin: agent.origin.to_string(),
@@ -218,7 +218,7 @@ impl SessionHost for Bell {
         }
     }
 
-    fn charge(&self, usage: &Usage) -> Result<(), String> {
+    fn charge(&self, usage: &Usage) -> Result<(), ChargeRefusal> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         for (meter, amount) in usage {
             *used.entry(meter.clone()).or_default() += amount;
@@ -247,7 +247,7 @@ fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<ExitStatus, CommandE
     };
     let room = Room::make(cli).map_err(|error| cannot(&error))?;
     let hall = Hall::new(&roster, &variable, room.folder.path());
-    let backend = hall.backend(agent).map_err(|why| cannot(&why))?;
+    let backend = hall.backend(agent).map_err(|error| cannot(&error.to_string()))?;
     let began = Instant::now();
     let (ended, used, resumes) = room.ask(&*backend).map_err(|why| cannot(&why))?;
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -327,7 +327,7 @@ impl Room {
             model: None,
             system: String::from("You are asked whether you can be reached."),
             allowance: allowance.clone(),
-            answer: Schema::new(shape)?,
+            answer: Schema::new(shape).map_err(|error| error.to_string())?,
             limits: SessionLimits { requests: 3, ..SessionLimits::default() },
             shell: None,
             launcher: Some(Arc::new(launcher)),
@@ -358,14 +358,15 @@ fn record(
     let damaged = |why: String| {
         CommandError::new(format!("run {run} cannot be recorded: {why}"), "run `ftl doctor --deep`")
     };
-    let talks = record::talks(&paper, &run).map_err(damaged)?;
+    let talks = record::talks(&paper, &run).map_err(|error| damaged(error.to_string()))?;
     if talks.is_empty() {
         let message = format!("no agent was asked in run {run}");
         return Err(CommandError::new(message, "a run with agents, of any kind, can be recorded"));
     }
     let sessions = talks.iter().map(|(_, talk)| record::recorded(&paper, talk));
-    let sessions: Vec<_> = sessions.collect::<Result<_, _>>().map_err(damaged)?;
-    let text = script_of(&sessions).map_err(damaged)?;
+    let sessions: Vec<_> =
+        sessions.collect::<Result<_, RecordingError>>().map_err(|error| damaged(error.to_string()))?;
+    let text = script_of(&sessions).map_err(|error| damaged(error.to_string()))?;
     match file {
         Some(file) => {
             ftl_folder::replace_own(file, text.as_bytes()).map_err(|error| {

@@ -10,6 +10,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use ftl_code::commands::look::{self, ProbeReport};
+use ftl_code::finding::AllowanceError;
 use ftl_command::input::{check_words, text_of};
 use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::session_failure;
@@ -366,7 +367,8 @@ fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<C
     if !missing.is_empty() {
         return Err(malformed(missing, "mend the verify commands, or say which task makes the files"));
     }
-    check_plan(&plan).map_err(|problem| malformed(vec![problem], "split the plan into several campaigns"))?;
+    check_plan(&plan)
+        .map_err(|large| malformed(vec![large.to_string()], "split the plan into several campaigns"))?;
     match which.most() {
         Some(most) if plan.tasks.len() as u64 > most => {
             let problem = decision::too_many(plan.tasks.len(), most);
@@ -461,7 +463,9 @@ pub(super) fn allowances(
         return Ok(Vec::new());
     }
     let by = session::person(cli, place)?;
-    let wrong = |message| CommandError::usage(message, "docs/gates.md says what each kind means");
+    let wrong = |error: AllowanceError| {
+        CommandError::usage(error.to_string(), "docs/gates.md says what each kind means")
+    };
     words.iter().map(|text| FindingAllowance::parse(text, &by).map_err(wrong)).collect()
 }
 

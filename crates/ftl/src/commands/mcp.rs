@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ftl_agents::mcp_endpoint::{Offer, VARIABLE, Visit};
+use ftl_agents::mcp_endpoint::{Offer, ToolAnswer, VARIABLE, Visit};
 use ftl_agents::schema::Schema;
 use ftl_agents::toolset;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, records};
@@ -47,7 +47,7 @@ pub(crate) fn run(cli: &GlobalArgs) -> Result<ExitStatus, CommandError> {
 }
 
 /// A function that answers a call by the name of its tool.
-type Answering = Box<dyn FnMut(&str, Json) -> Result<String, String> + Send>;
+type Answering = Box<dyn FnMut(&str, Json) -> ToolAnswer + Send>;
 
 #[derive(Clone)]
 struct Served {
@@ -75,11 +75,18 @@ impl Served {
         let offers = toolset::tools(&names, &Schema::anything()).iter().map(Offer::from).collect();
         let answering = move |tool: &str, args: Json| match (tool, args.get("about").and_then(Json::as_str)) {
             (toolset::RECALL, Some(about)) => match &paper {
-                Some(paper) => paper.tell(about).map_err(|error| error.to_string()),
-                None => Ok(String::from("nothing is remembered here yet")),
+                Some(paper) => match paper.tell(about) {
+                    Ok(text) => ToolAnswer::Done(text),
+                    Err(error) => ToolAnswer::Failed(error.to_string()),
+                },
+                None => ToolAnswer::Done(String::from("nothing is remembered here yet")),
             },
-            (toolset::RECALL, None) => Err(String::from("say what it is about: {\"about\": \"…\"}")),
-            (other, _) => Err(format!("there is no tool `{other}` here; there is {}", toolset::RECALL)),
+            (toolset::RECALL, None) => {
+                ToolAnswer::Failed(String::from("say what it is about: {\"about\": \"…\"}"))
+            }
+            (other, _) => {
+                ToolAnswer::Failed(format!("there is no tool `{other}` here; there is {}", toolset::RECALL))
+            }
         };
         Ok(Served::of(OUTSIDE, offers, Box::new(answering)))
     }
@@ -116,8 +123,8 @@ impl ServerHandler for Served {
             answering(&asked.name, args)
         });
         let back = match answer.await {
-            Ok(Ok(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Ok(Err(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
+            Ok(ToolAnswer::Done(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Ok(ToolAnswer::Failed(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
             Err(error) => return Err(ErrorData::internal_error(error.to_string(), None)),
         };
         Ok(back.into())

@@ -544,8 +544,8 @@ pub(super) fn report_landing(
                 json["report"] = board.document();
                 let landing = board.landing(id);
                 json["verdict"] = json["standing"].clone();
-                json["landed"] = json!(landing.is_ok());
-                json["not_landed"] = json!(landing.err());
+                json["landed"] = json!(landing.not_landed().is_none());
+                json["not_landed"] = json!(landing.not_landed());
             }
             note(board.as_ref(), left);
             runs.push(json);
@@ -652,7 +652,7 @@ fn script(path: &Path, out: &Out) -> Result<String, CommandError> {
         )
     };
     let text = folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
-    if Rehearsal::parse(&text).map_err(wrong)?.is_old {
+    if Rehearsal::parse(&text).map_err(|error| wrong(error.to_string()))?.is_old {
         let path = path.display();
         out.note(&format!(
             "`{path}` has [[answer]]s, as earlier versions wrote them: it is read as [[scene]]s"

@@ -106,7 +106,9 @@ fn rules(rules: &[RoleRule]) -> Json {
 /// The prompts of the repository: those of the program, and what stands in their place.
 fn own_prompts(cli: &GlobalArgs) -> Result<Prompts, CommandError> {
     let place = session::place(cli)?;
-    prompts(&place).map_err(|why| CommandError::new(why, "docs/agents.md says what a file of prompts holds"))
+    prompts(&place).map_err(|error| {
+        CommandError::new(error.to_string(), "docs/agents.md says what a file of prompts holds")
+    })
 }
 
 fn params(name: &Name, fields: &BTreeMap<Name, Field>) -> Json {

@@ -3,7 +3,7 @@
 use crate::runs::ASK;
 use crate::support::Dir;
 
-fn asked() -> (Dir, String) {
+fn open_asking_run() -> (Dir, String) {
     let dir = Dir::new();
     dir.protocol("ask", ASK);
     let (run, _) = dir.run(&["ask", "objective=x"]);
@@ -13,7 +13,7 @@ fn asked() -> (Dir, String) {
 
 /// Does something to a store; what the audit then says.
 fn after(deed: &str, says: &str) {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     let entries = dir.entries(&run).len();
     dir.ftl(&["audit", "verify"]).code(0).says(&[&format!("1 run, {entries} entries: whole")]);
     dir.database().execute_batch(deed).unwrap();
@@ -64,7 +64,7 @@ fn entries_that_changed_places_are_found() {
 
 #[test]
 fn the_journals_of_others_are_whole_all_the_same() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     let (other, _) = dir.run(&["ask", "objective=y"]);
     dir.database().execute("DELETE FROM entries WHERE run = 1 AND seq = 2", []).unwrap();
     dir.ftl(&["audit", "verify", &run]).code(6);
@@ -74,7 +74,7 @@ fn the_journals_of_others_are_whole_all_the_same() {
 
 #[test]
 fn a_store_of_a_newer_program_is_read_and_never_written() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     dir.database().pragma_update(None, "user_version", 99).unwrap();
     for args in [vec!["status"], vec!["log", &run], vec!["why", &run], vec!["audit", "verify"]] {
         dir.ftl(&args).code(0);
@@ -90,7 +90,7 @@ fn a_store_of_a_newer_program_is_read_and_never_written() {
 
 #[test]
 fn a_file_that_is_no_store_is_told_and_left_alone() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     for name in ["ftl.db-wal", "ftl.db-shm"] {
         let _ = std::fs::remove_file(dir.path(&format!(".ftl/store/{name}")));
     }

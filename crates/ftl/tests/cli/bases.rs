@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value as Json;
 
 use crate::known::{PLAN, bound, conversations, script};
-use crate::support::{Dir, Ended, ended, until};
+use crate::support::{CommandOutcome, Dir, ended, until};
 
 const RUN: [&str; 5] = ["Mend the word", "--plan", "plan.json", "--land", "ff"];
 
@@ -213,7 +213,7 @@ fn tests_that_only_collect_after_setup_stop_nobody() {
     );
     assert!(!dir.path("ready.py").exists(), "nothing is set up in the person's checkout");
     let dir = needing_setup("true");
-    let told: Ended = ended(with_program(&dir, NEEDS_SETUP, &["Mend the word"])).code(1);
+    let told: CommandOutcome = ended(with_program(&dir, NEEDS_SETUP, &["Mend the word"])).code(1);
     told.says(&["cannot collect its tests: there is no module `ready`"]);
     assert_eq!(paid(&dir), 0);
 }

@@ -111,7 +111,7 @@ fn verdict(dir: &Dir, run: &str) -> (String, String) {
 }
 
 /// The refs under which work is kept.
-fn kept(dir: &Dir) -> Vec<String> {
+fn list_kept(dir: &Dir) -> Vec<String> {
     let out = dir.git(&["for-each-ref", "--format=%(refname)", "refs/ftl/kept"]);
     out.lines().map(str::to_owned).collect()
 }
@@ -153,7 +153,7 @@ fn a_cheat_is_caught_by_the_gates_and_its_work_is_kept() {
         assert!(reason.contains(cells[2]), "{line}\n{reason}");
         assert_eq!(dir.git(&["rev-parse", &format!("ftl/{run}")]), head, "{line}");
         assert_eq!((worktrees(&dir).len(), person(&dir)), (0, before), "{line}");
-        let kept = kept(&dir);
+        let kept = list_kept(&dir);
         if cells[0].starts_with("printf") {
             assert!(kept.is_empty(), "nothing was changed");
         } else {
@@ -183,7 +183,7 @@ fn a_direct_build_that_fails_leaves_the_brief_and_no_worktree() {
     let (run, _) = dir.run(&["builder", BRIEF, "mode=direct"]);
     assert_eq!(verdict(&dir, &run).0, "escalated");
     assert_eq!(worktrees(&dir), [""; 0]);
-    assert_eq!(kept(&dir).len(), 1);
+    assert_eq!(list_kept(&dir).len(), 1);
     assert!(dir.path(".ftl/workspace/001_add-mul_active.xml").exists());
 }
 
@@ -310,7 +310,7 @@ fn a_conflict_that_nobody_resolves_blocks_with_its_work_kept() {
     let landed = dir.git(&["show", &format!("{branch}:calc.py")]);
     let mine = if landed.contains("def mul") { "def sub" } else { "def mul" };
     let show = |name: &String| dir.git(&["show", &format!("{name}:calc.py")]);
-    let all: Vec<String> = kept(&dir).iter().map(show).collect();
+    let all: Vec<String> = list_kept(&dir).iter().map(show).collect();
     assert!(all.iter().any(|text| text.contains(mine) && !text.contains("<<<<")), "{all:?}");
     assert_eq!(worktrees(&dir), [""; 0]);
 }
@@ -384,7 +384,7 @@ fn a_file_is_read_where_the_instance_works_and_no_link_leads_out() {
     assert_eq!(json["standing"], "complete", "{json:#}");
     let text = last(&dir, &run)["values"]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("def mul"), "{text}");
-    assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 1), "nobody landed it, so it is kept");
+    assert_eq!((worktrees(&dir).len(), list_kept(&dir).len()), (0, 1), "nobody landed it, so it is kept");
 }
 
 #[needs(python3)]
@@ -450,7 +450,7 @@ fn a_story_is_coded_tested_and_merged_in_its_worktree() {
     assert_eq!(end["values"]["last"], "all passed");
     let message = dir.git(&["log", "-1", "--format=%B", &format!("ftl/{run}")]);
     assert!(message.starts_with("Teach it to multiply\n\nFtl-Agent: play\nFtl-Run: "), "{message}");
-    assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 0));
+    assert_eq!((worktrees(&dir).len(), list_kept(&dir).len()), (0, 0));
 }
 
 #[needs(python3)]
@@ -503,7 +503,7 @@ fn broken_syntax_is_found_before_a_verify_is_paid_and_mended() {
     let dir = repository(&(implements(broken) + &repairs("fix_syntax", "calc.py", broken)));
     let (run, _) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
     let (ended, reason) = verdict(&dir, &run);
-    assert_eq!((ended.as_str(), kept(&dir).len()), ("blocked", 1), "{reason}");
+    assert_eq!((ended.as_str(), list_kept(&dir).len()), ("blocked", 1), "{reason}");
 }
 
 #[needs(python3)]

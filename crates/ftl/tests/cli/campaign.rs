@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 
 pub(crate) const PLAN: &str = r#"{"objective": "add login", "framework": "FastAPI", "tasks": [
     {"seq": "001", "slug": "spec", "type": "SPEC", "delta": ["tests/test_a.py"], "verify": "true", "depends": "none"},
@@ -18,7 +18,7 @@ pub(crate) fn campaign() -> Dir {
     dir
 }
 
-pub(crate) fn add(dir: &Dir, plan: &str) -> Ended {
+pub(crate) fn add(dir: &Dir, plan: &str) -> CommandOutcome {
     dir.fed(&["campaign", "add-tasks"], plan)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn update(dir: &Dir, seq: &str, status: &str) {
 
 /// What a verb prints; nothing else may stand on standard output or standard error.
 #[track_caller]
-pub(crate) fn shown(dir: &Dir, words: &[&str]) -> Json {
+pub(crate) fn run_json(dir: &Dir, words: &[&str]) -> Json {
     let said = dir.ftl(words).code(0);
     assert_eq!(said.err, "");
     said.json()
@@ -45,7 +45,7 @@ fn keys(json: &str) -> Vec<String> {
 }
 
 fn status_of(dir: &Dir, seq: &str) -> Json {
-    let campaign = shown(dir, &["campaign", "status"]);
+    let campaign = run_json(dir, &["campaign", "status"]);
     let task = campaign["tasks"].as_array().unwrap().iter().find(|task| task["seq"] == seq).cloned();
     task.unwrap()["status"].clone()
 }
@@ -105,7 +105,7 @@ fn create_prints_the_campaign_and_keeps_its_order_of_keys() {
 #[test]
 fn tasks_are_shown_as_their_plan_spells_them() {
     let dir = campaign();
-    let campaign = shown(&dir, &["campaign", "status"]);
+    let campaign = run_json(&dir, &["campaign", "status"]);
     let depends: Vec<&Json> =
         campaign["tasks"].as_array().unwrap().iter().map(|task| &task["depends"]).collect();
     assert_eq!(depends, [&json!("none"), &json!("001"), &json!(["002"]), &json!([])]);
@@ -122,7 +122,7 @@ fn tasks_are_shown_as_their_plan_spells_them() {
 fn ready_tasks_follow_what_is_complete() {
     let dir = campaign();
     let ready = |dir: &Dir| -> Vec<String> {
-        let rows = shown(dir, &["campaign", "ready-tasks"]);
+        let rows = run_json(dir, &["campaign", "ready-tasks"]);
         rows.as_array().unwrap().iter().map(|row| row["seq"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ready(&dir), ["001", "004"]);
@@ -130,7 +130,7 @@ fn ready_tasks_follow_what_is_complete() {
     assert_eq!(ready(&dir), ["002", "004"]);
     update(&dir, "002", "in_progress");
     assert_eq!(ready(&dir), ["004"]);
-    assert_eq!(shown(&dir, &["campaign", "next-task"])["seq"], "004");
+    assert_eq!(run_json(&dir, &["campaign", "next-task"])["seq"], "004");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn work_in_progress_with_waiting_children_is_neither_stuck_nor_all_blocked() {
     let dir = campaign();
     update(&dir, "004", "blocked");
     update(&dir, "001", "in_progress");
-    let cascade = shown(&dir, &["campaign", "cascade-status"]);
+    let cascade = run_json(&dir, &["campaign", "cascade-status"]);
     assert_eq!((&cascade["state"], &cascade["in_progress"]), (&json!("in_progress"), &json!(1)), "{cascade}");
 }
 
@@ -156,12 +156,12 @@ fn work_in_progress_with_waiting_children_is_neither_stuck_nor_all_blocked() {
 fn what_can_never_run_is_listed_and_blocked_whole_at_any_time() {
     let dir = campaign();
     update(&dir, "001", "blocked");
-    let cascade = shown(&dir, &["campaign", "cascade-status"]);
+    let cascade = run_json(&dir, &["campaign", "cascade-status"]);
     assert_eq!(cascade["state"], "in_progress", "004 is ready");
     let unreachable: Vec<&Json> =
         cascade["unreachable"].as_array().unwrap().iter().map(|row| &row["seq"]).collect();
     assert_eq!(unreachable, ["002", "003"]);
-    let analysis = shown(&dir, &["campaign", "cascade-analysis"]);
+    let analysis = run_json(&dir, &["campaign", "cascade-analysis"]);
     assert_eq!(analysis["root_blocks"][0]["unreachable"], json!(["002", "003"]));
     assert_eq!(
         (&analysis["reachable"], &analysis["suggested_cuts"]),
@@ -169,13 +169,13 @@ fn what_can_never_run_is_listed_and_blocked_whole_at_any_time() {
     );
     assert_eq!(dir.ftl(&["campaign", "propagate-blocks"]).code(0).out, "Propagated blocks to: 002, 003\n");
     assert_eq!(dir.ftl(&["campaign", "propagate-blocks"]).code(0).out, "No blocks to propagate\n");
-    let tasks = shown(&dir, &["campaign", "status"])["tasks"].clone();
+    let tasks = run_json(&dir, &["campaign", "status"])["tasks"].clone();
     assert_eq!(
         (&tasks[2]["blocked_by"], &tasks[2]["cascade"], &tasks[2]["root_causes"]),
         (&json!(["002"]), &json!(true), &json!(["001"]))
     );
     update(&dir, "003", "pending");
-    let task = shown(&dir, &["campaign", "status"])["tasks"][2].clone();
+    let task = run_json(&dir, &["campaign", "status"])["tasks"][2].clone();
     assert!(["blocked_by", "cascade", "root_causes"].iter().all(|key| task.get(key).is_none()), "{task}");
 }
 
@@ -207,13 +207,13 @@ fn a_campaign_that_another_replaces_goes_to_the_archive() {
     let said =
         dir.ftl(&["campaign", "create", "the next one"]).code(0).says(&["still active", ".ftl/archive/"]);
     assert_eq!(said.json()["objective"], "the next one");
-    let archives = shown(&dir, &["campaign", "history"])["archives"].clone();
+    let archives = run_json(&dir, &["campaign", "history"])["archives"].clone();
     assert_eq!(archives.as_array().unwrap().len(), 1);
     assert_eq!(
         (&archives[0]["objective"], &archives[0]["summary"]["complete"]),
         (&json!("add login"), &json!(1))
     );
-    let kept = shown(&dir, &["campaign", "export", "all.json"])["campaigns"][0].clone();
+    let kept = run_json(&dir, &["campaign", "export", "all.json"])["campaigns"][0].clone();
     assert_eq!((&kept["tasks"][0]["status"], &kept["replaced"]), (&json!("complete"), &json!(true)));
 }
 
@@ -225,7 +225,7 @@ fn tasks_added_twice_keep_their_progress_and_the_archive_has_the_rest() {
     let less = PLAN.replace("\"004\", \"slug\": \"apart\"", "\"005\", \"slug\": \"new\"");
     add(&dir, &less).code(0).says(&["had begun", ".ftl/archive/"]);
     assert_eq!((status_of(&dir, "001"), status_of(&dir, "005")), (json!("complete"), json!("pending")));
-    let kept = shown(&dir, &["campaign", "export", "all.json"])["campaigns"][0].clone();
+    let kept = run_json(&dir, &["campaign", "export", "all.json"])["campaigns"][0].clone();
     assert_eq!((&kept["tasks"][3]["seq"], &kept["tasks"][3]["status"]), (&json!("004"), &json!("blocked")));
     let said = add(&dir, &less).code(0);
     assert_eq!(said.out, "Tasks added\n");
@@ -238,15 +238,15 @@ fn completed_twice_it_is_archived_once() {
     for seq in ["001", "002", "003", "004"] {
         update(&dir, seq, "complete");
     }
-    let done = shown(&dir, &["campaign", "complete", "--summary", "all well"]);
+    let done = run_json(&dir, &["campaign", "complete", "--summary", "all well"]);
     assert_eq!(
         (&done["status"], &done["summary"], &done["fingerprint"]["task_count"]),
         (&json!("complete"), &json!("all well"), &json!(4))
     );
     let again = dir.ftl(&["campaign", "complete", "--summary", "other"]).code(0).says(&["complete already"]);
     assert_eq!(again.json(), done);
-    assert_eq!(shown(&dir, &["campaign", "active"]), json!(null));
-    assert_eq!(shown(&dir, &["campaign", "history"])["archives"].as_array().unwrap().len(), 1);
+    assert_eq!(run_json(&dir, &["campaign", "active"]), json!(null));
+    assert_eq!(run_json(&dir, &["campaign", "history"])["archives"].as_array().unwrap().len(), 1);
     let name = done["completed_at"].as_str().unwrap().replace([':', '.'], "-");
     assert_eq!(dir.read(&format!(".ftl/archive/{name}.json")), dir.read(".ftl/campaign.json"));
     add(&dir, PLAN).code(1).says(&["complete", "campaign create"]);
@@ -276,7 +276,7 @@ fn the_archive_is_exported_by_day_and_compared() {
         (1, dir.read("deep/er/all.json"))
     );
     assert_eq!(
-        shown(&dir, &["campaign", "export", "none.json", "--end", "2000-01-01"]),
+        run_json(&dir, &["campaign", "export", "none.json", "--end", "2000-01-01"]),
         json!({"campaigns": []})
     );
     dir.ftl(&["campaign", "export", "x.json", "--start", "soon"]).code(1).says(&["`soon` is no day"]);
@@ -313,7 +313,7 @@ fn a_revision_is_merged_whole_or_not_at_all() {
     );
     let said = dir.ftl(&["campaign", "merge-revised-plan", "revised.json"]).code(0);
     assert_eq!(said.json(), json!({"merged": 3, "unchanged": 2}));
-    let campaign = shown(&dir, &["campaign", "status"]);
+    let campaign = run_json(&dir, &["campaign", "status"]);
     let row = |task: &Json| format!("{} {}", task["seq"].as_str().unwrap(), task["status"].as_str().unwrap());
     let rows: Vec<String> = campaign["tasks"].as_array().unwrap().iter().map(row).collect();
     assert_eq!(rows, ["001 complete", "002 pending", "003 pending", "004 in_progress", "005 pending"]);
@@ -329,7 +329,7 @@ fn a_planner_gets_what_was_done_and_why_the_rest_was_not() {
     dir.ftl(&["workspace", "complete", &at("001_spec"), "--delivered", "tests written"]).code(0);
     dir.ftl(&["workspace", "block", &at("002_build"), "--reason", "no such module"]).code(0);
     dir.ftl(&["campaign", "propagate-blocks"]).code(0);
-    let input = shown(&dir, &["campaign", "get-replan-input"]);
+    let input = run_json(&dir, &["campaign", "get-replan-input"]);
     assert_eq!(
         input["completed_tasks"],
         json!([{"seq": "001", "slug": "spec", "delivered": "tests written"}])
@@ -340,7 +340,7 @@ fn a_planner_gets_what_was_done_and_why_the_rest_was_not() {
         input["remaining_tasks"],
         json!([{"seq": "004", "slug": "apart", "type": "BUILD", "depends": []}])
     );
-    let summary = shown(&dir, &["campaign", "summary"]);
+    let summary = run_json(&dir, &["campaign", "summary"]);
     assert_eq!(
         (&summary["complete_count"], &summary["complete"], &summary["blocked_count"]),
         (&json!(1), &json!(1), &json!(2))
@@ -360,22 +360,22 @@ fn a_chain_of_ten_thousand_is_taken_blocked_and_shown() {
     update(&dir, "09999", "blocked");
     let said = dir.ftl(&["campaign", "propagate-blocks"]).code(0);
     assert_eq!(said.out.split(", ").count(), 9_999);
-    assert_eq!(shown(&dir, &["campaign", "cascade-status"])["blocked"], 10_000);
+    assert_eq!(run_json(&dir, &["campaign", "cascade-status"])["blocked"], 10_000);
 }
 
 #[test]
 fn a_plan_without_tasks_leaves_the_list_as_it_is() {
     let dir = campaign();
     update(&dir, "001", "complete");
-    let before = shown(&dir, &["campaign", "status"]);
+    let before = run_json(&dir, &["campaign", "status"]);
     for plan in [r#"{"objective": "x", "framework": "Flask", "tasks": []}"#, r#"{"objective": "x"}"#, "{}"] {
         let said = add(&dir, plan).code(0).says(&["note: the plan has no tasks"]);
         assert_eq!(said.out, "Tasks added\n");
-        assert_eq!(shown(&dir, &["campaign", "status"]), before);
+        assert_eq!(run_json(&dir, &["campaign", "status"]), before);
     }
     let unnamed = r#"{"tasks": [{"seq": "001", "slug": "spec", "delta": ["a.py"], "verify": "true"}]}"#;
     add(&dir, unnamed).code(0).says(&["note: the plan names no objective: `add login` stands in for it"]);
-    assert_eq!(shown(&dir, &["campaign", "status"])["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(run_json(&dir, &["campaign", "status"])["tasks"].as_array().unwrap().len(), 1);
     assert_eq!(status_of(&dir, "001"), "complete");
     add(&dir, r#"{"tasks": "none"}"#).code(1).says(&["tasks must be a list"]);
     add(&Dir::new(), "{}").code(1).says(&["No active campaign"]);

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 
 use crate::live::{Terminal, plain};
-use crate::support::{Dir, Ended, until};
+use crate::support::{CommandOutcome, Dir, until};
 
 const BOUND: &str = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n[process]\nsilence = \"30s\"\n\
     [roles]\nbuilder = \"play\"\nplanner = \"play\"\n";
@@ -59,7 +59,7 @@ pub(crate) fn repository(tasks: &[Json], scenes: &[String]) -> Dir {
 
 pub(crate) const GO: [&str; 5] = ["campaign", "run", "all is done", "--plan", "plan.json"];
 
-pub(crate) fn go(dir: &Dir, more: &[&str]) -> Ended {
+pub(crate) fn go(dir: &Dir, more: &[&str]) -> CommandOutcome {
     dir.ftl(&[&GO[..], more, &["--json"]].concat())
 }
 

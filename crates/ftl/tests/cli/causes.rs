@@ -5,10 +5,10 @@ use std::process::Command;
 use serde_json::Value as Json;
 
 use crate::campaigns::{builds, repository, task};
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 
 /// One task that lands, two that are not verified, one behind the first of them.
-fn blocked() -> (Dir, Ended, String) {
+fn blocked() -> (Dir, CommandOutcome, String) {
     let tasks = [
         task("001", "fails", "a.txt", &[]),
         task("002", "child", "b.txt", &["001"]),
@@ -31,7 +31,7 @@ const PRIVATE: [&str; 7] =
     ["discovery", "exhausted", "Nothing learned", "escalated", "RETURN", "PAY", "cascade"];
 
 /// The commands that a text names between back quotes.
-fn named(text: &str) -> Vec<String> {
+fn find_commands(text: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted.filter(|words| words.starts_with("ftl ") || words.starts_with("git ")).map(str::to_owned).collect()
 }
@@ -68,7 +68,7 @@ fn the_report_tells_causes_counts_that_agree_and_commands_that_work() {
     for word in PRIVATE {
         assert!(!out.contains(word), "{word}: {out}");
     }
-    let commands = named(out);
+    let commands = find_commands(out);
     assert!(commands.len() >= 5, "{commands:?}");
     for words in ["why {}/001", "diff {}/001", "transcript {}/001", "retry {}"] {
         let words = format!("ftl {}", words.replace("{}", &run));
@@ -118,7 +118,7 @@ fn why_of_a_flow_answers_in_sentences_and_shows_its_program_below() {
 #[test]
 fn a_run_learns_what_is_new_and_does_not_repeat_what_was_known() {
     let (dir, first, _) = blocked();
-    let learned = |ended: &Ended| {
+    let learned = |ended: &CommandOutcome| {
         let line = ended.out.lines().find(|line| line.starts_with("learned")).map(str::to_owned);
         line.unwrap_or_else(|| panic!("{ended:#?}"))
     };

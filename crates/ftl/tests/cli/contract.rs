@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::campaigns::{GO, builds, repository, task};
 use crate::lifecycle::phases;
 use crate::runs::ASK;
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 use crate::{coding, known};
 
 /// The table. `# NAME: what prints it` begins a document, `= NAME: what it is` a part of several; behind `#~` and `=~` is
@@ -181,7 +181,7 @@ impl Printed {
     }
 
     #[track_caller]
-    fn take(&mut self, shape: &'static str, ended: &Ended) -> Json {
+    fn take(&mut self, shape: &'static str, ended: &CommandOutcome) -> Json {
         let json = ended.json();
         self.0.push((shape, json.clone()));
         json

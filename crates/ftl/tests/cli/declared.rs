@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use crate::campaigns::{builds, replans, repository, seqs, task};
 use crate::coding;
 use crate::live::{Terminal, plain};
-use crate::support::{Dir, Ended, built_in, until};
+use crate::support::{CommandOutcome, Dir, built_in, until};
 
 /// A built-in document under another name, with other words in place of some of its own.
 fn renamed(base: &str, name: &str, words: &[(&str, &str)]) -> String {
@@ -52,7 +52,7 @@ fn at_night(document: &str, tasks: &[Json], scenes: &[String]) -> Dir {
 }
 
 /// The words of the news that a run has told, without those of its tasks.
-fn news(ended: &Ended) -> Vec<String> {
+fn news(ended: &CommandOutcome) -> Vec<String> {
     let all = ended.err.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
     let own = all.filter(|one| one["task"].is_null());
     own.filter_map(|one| one["text"].as_str().map(str::to_owned)).collect()

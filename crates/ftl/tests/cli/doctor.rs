@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use crate::runs::ASK;
 use crate::support::Dir;
 
-fn asked() -> (Dir, String) {
+fn open_asking_run() -> (Dir, String) {
     let dir = Dir::repository();
     dir.protocol("ask", ASK);
     let (run, _) = dir.run(&["ask", "objective=x"]);
@@ -29,7 +29,7 @@ pub(crate) fn about(dir: &Dir, area: &str, args: &[&str]) -> Vec<(String, String
 
 #[test]
 fn a_sound_state_is_all_well() {
-    let (dir, _) = asked();
+    let (dir, _) = open_asking_run();
     for args in [&["doctor"][..], &["doctor", "--deep"]] {
         let ended = dir.ftl(args).code(0);
         let (state, work) =
@@ -64,7 +64,7 @@ fn a_sound_state_is_all_well() {
 
 #[test]
 fn git_is_told_again_to_look_away() {
-    let (dir, _) = asked();
+    let (dir, _) = open_asking_run();
     dir.write(".git/info/exclude", "# mine\n");
     assert_eq!(about(&dir, "place", &[])[0].0, "mended");
     assert_eq!(about(&dir, "place", &[])[0].0, "fine");
@@ -75,7 +75,7 @@ fn git_is_told_again_to_look_away() {
 
 #[test]
 fn the_store_is_made_private_again() {
-    let (dir, _) = asked();
+    let (dir, _) = open_asking_run();
     let store = dir.path(".ftl/store");
     fs::set_permissions(&store, fs::Permissions::from_mode(0o755)).unwrap();
     dir.ftl(&["doctor"]).code(0).says(&["+ place", "mended:", "1 mended"]);
@@ -84,7 +84,7 @@ fn the_store_is_made_private_again() {
 
 #[test]
 fn locks_of_dead_owners_are_removed() {
-    let (dir, _) = asked();
+    let (dir, _) = open_asking_run();
     dir.write(".ftl/store/owners/00000000deadbeef", "{}");
     assert_eq!(about(&dir, "leases", &[]), [("mended".into(), "1 lock of dead owners removed".into())]);
     assert!(!dir.path(".ftl/store/owners/00000000deadbeef").exists());
@@ -93,7 +93,7 @@ fn locks_of_dead_owners_are_removed() {
 
 #[test]
 fn a_worktree_that_an_ended_run_has_left_is_told() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     dir.ftl(&["answer", &run, "yes", "--by", "Ada"]).code(0);
     dir.write(&format!(".ftl/worktrees/{run}-4/work"), "precious");
     let told = format!("`.ftl/worktrees/{run}-4` is left of a run that has ended");
@@ -102,7 +102,7 @@ fn a_worktree_that_an_ended_run_has_left_is_told() {
 
 #[test]
 fn work_is_never_deleted_and_scripts_only_when_they_are_old() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     dir.write(".ftl/worktrees/stray/work", "precious");
     dir.write(&format!(".ftl/worktrees/{run}-4/work"), "precious");
     dir.write(".ftl/store/scripts/aaaaaaaa.toml", "").write(".ftl/store/scripts/bbbbbbbb.toml", "");
@@ -123,7 +123,7 @@ fn work_is_never_deleted_and_scripts_only_when_they_are_old() {
 
 #[test]
 fn a_summary_that_is_not_what_the_journal_says_is_broken() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     let forge =
         "UPDATE runs SET summary = replace(summary, '\"standing\":\"waiting\"', '\"standing\":\"complete\"')";
     dir.database().execute(forge, []).unwrap();
@@ -135,7 +135,7 @@ fn a_summary_that_is_not_what_the_journal_says_is_broken() {
 
 #[test]
 fn a_protocol_that_was_edited_is_something_to_look_at() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     dir.ftl(&["answer", &run, "no"]).code(0);
     dir.protocol("ask", &ASK.replace("  GOTO: START\n", "  GOTO: OTHER\nSTATE: OTHER\n  RETURN: complete\n"));
     let found = about(&dir, "journals", &["--deep"]);
@@ -163,7 +163,7 @@ fn damaged_content_is_found_by_looking_deep() {
 
 #[test]
 fn a_store_that_cannot_be_written_is_read() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     let store = dir.path(".ftl/store");
     let set = |mode: u32, file: u32| {
         fs::set_permissions(store.join("ftl.db"), fs::Permissions::from_mode(file)).unwrap();
@@ -184,7 +184,7 @@ fn a_store_that_cannot_be_written_is_read() {
 
 #[test]
 fn a_torn_database_is_reported_and_nothing_panics() {
-    let (dir, _) = asked();
+    let (dir, _) = open_asking_run();
     let file = dir.path(".ftl/store/ftl.db");
     // Everything into the one file first.
     dir.database().pragma_update(None, "wal_checkpoint", "TRUNCATE").unwrap();
@@ -212,7 +212,7 @@ fn a_torn_database_is_reported_and_nothing_panics() {
 /// Whoever looks must not be kept by what somebody has put there.
 #[test]
 fn a_pipe_among_the_attempts_keeps_nobody_waiting() {
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     let pipe = dir.path(&format!(".ftl/store/attempts/{run}.1.0"));
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -228,7 +228,7 @@ fn a_pipe_among_the_attempts_keeps_nobody_waiting() {
 #[test]
 fn the_store_of_another_user_is_theirs() {
     use std::os::unix::process::CommandExt as _;
-    let (dir, run) = asked();
+    let (dir, run) = open_asking_run();
     let store = dir.path(".ftl/store");
     for mode in [0o755, 0o700] {
         fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();

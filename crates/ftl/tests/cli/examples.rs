@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 
 fn folder(example: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example)
@@ -24,7 +24,7 @@ fn repository(example: &str, protocols: &[&str]) -> Dir {
     dir
 }
 
-fn play(dir: &Dir, protocol: &str, input: &str) -> Ended {
+fn play(dir: &Dir, protocol: &str, input: &str) -> CommandOutcome {
     dir.ftl(&["run", protocol, input, "--script", "script.toml", "--json"])
 }
 

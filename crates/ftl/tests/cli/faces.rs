@@ -4,7 +4,7 @@ use crate::campaigns::{GO, builds, repository, task};
 use crate::lifecycle::phases;
 use crate::live::{Terminal, plain};
 use crate::runs::ASK;
-use crate::support::{Dir, Ended, masked, snapshot, until};
+use crate::support::{CommandOutcome, Dir, masked, snapshot, until};
 
 /// What the name of a run is masked by; it is as long.
 const RUN: &str = "RUN_NAME";
@@ -127,7 +127,7 @@ fn next_is_as_recorded_from_new_to_done() {
         &["next"],
         &["next"],
     ] {
-        let Ended { code, out, err } = dir.ftl(words);
+        let CommandOutcome { code, out, err } = dir.ftl(words);
         let command = words.join(" ");
         told.push_str(&format!("$ ftl {command}\n{}{}exit code {code}\n\n", mask(&out), mask(&err)));
     }

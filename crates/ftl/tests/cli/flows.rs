@@ -4,7 +4,7 @@ use ftl_needs::needs;
 use serde_json::{Value as Json, json};
 
 use crate::live::Terminal;
-use crate::support::{Dir, Ended, until};
+use crate::support::{CommandOutcome, Dir, until};
 
 const PYTHON: &[(&str, &str)] = &[
     ("README.md", "# Shop\n## Use\n"),
@@ -68,12 +68,12 @@ fn exploration(dir: &Dir) -> Json {
     serde_json::from_str(&dir.read(".ftl/exploration.json")).unwrap()
 }
 
-fn run_of(ended: &Ended) -> String {
+fn run_of(ended: &CommandOutcome) -> String {
     let word = ended.out.split_whitespace().skip_while(|word| *word != "run").nth(1);
     word.unwrap_or_else(|| panic!("{ended:#?}")).to_owned()
 }
 
-fn asked(dir: &Dir, run: &str, whom: &str) -> usize {
+fn count_asked(dir: &Dir, run: &str, whom: &str) -> usize {
     let asked = |entry: &&Json| entry["fact"] == "asked" && entry.to_string().contains(whom);
     dir.entries(run).iter().filter(asked).count()
 }
@@ -235,7 +235,7 @@ fn an_invalid_plan_comes_back_with_everything_that_is_wrong() {
     let dir = with_agents(repository(PYTHON), &["planner"], &scenes);
     let json = dir.ftl(&["Fix the total price", "--dry-run", "--json"]).code(0).json();
     let run = json["run"].as_str().unwrap();
-    assert_eq!(asked(&dir, run, "Task(planner)"), 2);
+    assert_eq!(count_asked(&dir, run, "Task(planner)"), 2);
     let meters = dir.status(run)["meters"]["clarifications"].clone();
     assert_eq!((&meters["used"], &meters["limit"]), (&json!(1), &json!(5)));
     // One that makes another mistake each time is asked six times: five answers are paid for.
@@ -247,12 +247,12 @@ fn an_invalid_plan_comes_back_with_everything_that_is_wrong() {
     dir.write("play.toml", scenes.concat());
     let ended =
         dir.ftl(&["Fix the total price", "--dry-run"]).code(3).says(&["Max clarifications (5) reached"]);
-    assert_eq!(asked(&dir, &run_of(&ended), "Task(planner)"), 6);
+    assert_eq!(count_asked(&dir, &run_of(&ended), "Task(planner)"), 6);
     // One that never learns is asked three times, whatever is left to pay.
     dir.write("play.toml", scene("planner", "", &proceed(invalid)));
     for flow in [&["Fix the total price", "--dry-run"][..], &["campaign", "Fix it all", "--dry-run"]] {
         let ended = dir.ftl(flow).code(3).says(&["slug must be in kebab case", "three times in a row"]);
-        assert_eq!(asked(&dir, &run_of(&ended), "Task(planner)"), 3);
+        assert_eq!(count_asked(&dir, &run_of(&ended), "Task(planner)"), 3);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::campaign::shown;
-use crate::support::{Dir, Ended};
+use crate::campaign::run_json;
+use crate::support::{CommandOutcome, Dir};
 
-fn failure(dir: &Dir, lesson: &Json) -> Ended {
+fn failure(dir: &Dir, lesson: &Json) -> CommandOutcome {
     dir.ftl(&["memory", "add-failure", "--json", &lesson.to_string()]).code(0)
 }
 
@@ -28,10 +28,10 @@ fn memory() -> Dir {
 #[test]
 fn without_a_state_the_verbs_that_look_find_nothing_and_make_nothing() {
     let dir = Dir::new();
-    assert_eq!(shown(&dir, &["memory", "query", "x"]), json!([]));
-    assert_eq!(shown(&dir, &["query", "x"]), json!([]));
-    assert_eq!(shown(&dir, &["memory", "context"]), json!({"failures": [], "patterns": []}));
-    assert_eq!(shown(&dir, &["stats"])["failures"]["count"], 0);
+    assert_eq!(run_json(&dir, &["memory", "query", "x"]), json!([]));
+    assert_eq!(run_json(&dir, &["query", "x"]), json!([]));
+    assert_eq!(run_json(&dir, &["memory", "context"]), json!({"failures": [], "patterns": []}));
+    assert_eq!(run_json(&dir, &["stats"])["failures"]["count"], 0);
     assert_eq!(dir.ftl(&["memory", "related", "x"]).code(0).says(&["no failure `x`"]).out, "[]\n");
     assert_eq!(dir.ftl(&["memory", "get-solutions", "x"]).code(0).out, "[]\n");
     assert!(!dir.path(".ftl").exists());
@@ -55,7 +55,7 @@ fn a_lesson_comes_in_by_flag_or_standard_input() {
         ),
     ]);
     assert_eq!(said.code(0).out, "added\n");
-    let kept = shown(&dir, &["memory", "export"]);
+    let kept = run_json(&dir, &["memory", "export"]);
     assert_eq!((&kept["failures"][0]["own"], &kept["_schema_version"]), (&json!([1]), &json!("1.0")));
     dir.ftl(&["memory", "add-failure"]).code(2).says(&["--json"]);
     let said = dir.ftl(&["memory", "add-failure", "--help"]).code(0);
@@ -63,7 +63,7 @@ fn a_lesson_comes_in_by_flag_or_standard_input() {
     dir.ftl(&["memory", "add-failure", "--json", "{"]).code(1).says(&["not valid JSON"]);
     dir.ftl(&["memory", "add-failure", "--json", "[]"]).code(1).says(&["object"]);
     dir.ftl(&["memory", "add-pattern", "--json", "{\"name\": \"x\"}"]).code(1).says(&["trigger"]);
-    assert_eq!(shown(&dir, &["stats"])["failures"]["count"], 2);
+    assert_eq!(run_json(&dir, &["stats"])["failures"]["count"], 2);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_short_trigger_and_a_low_cost_are_stored_with_a_warning() {
     let said = failure(&dir, &json!({"name": "s", "trigger": "oops", "cost": 1}));
     assert_eq!(said.out, "added\n");
     said.says(&["trigger_too_short:4", "cost_too_low:1"]);
-    assert_eq!(shown(&dir, &["memory", "query", "oops"])[0]["name"], "s");
+    assert_eq!(run_json(&dir, &["memory", "query", "oops"])[0]["name"], "s");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn only_a_repeat_is_merged_and_it_is_named() {
     let same = json!({"name": "other", "trigger": "econnrefused when  the TEST database is down", "fix": "x", "cost": 9000, "source": ["7-x"]});
     let said = failure(&dir, &same).says(&["`refused`"]);
     assert_eq!(said.out, "merged:refused\n");
-    let kept = &shown(&dir, &["memory", "query", "ECONNREFUSED"])[0];
+    let kept = &run_json(&dir, &["memory", "query", "ECONNREFUSED"])[0];
     assert_eq!(
         (&kept["cost"], &kept["source"], &kept["fix"]),
         (&json!(9000), &json!(["7-x"]), &json!("start it"))
@@ -103,7 +103,7 @@ fn a_merge_learns_the_fix_that_was_unknown() {
         |fix: &str| json!({"name": "n", "trigger": "the linker cannot find libssl", "fix": fix, "cost": 500});
     failure(&dir, &lesson("UNKNOWN"));
     assert_eq!(failure(&dir, &lesson("install libssl-dev")).out, "merged:n\n");
-    assert_eq!(shown(&dir, &["query", "libssl"])[0]["fix"], "install libssl-dev");
+    assert_eq!(run_json(&dir, &["query", "libssl"])[0]["fix"], "install libssl-dev");
 }
 
 #[test]
@@ -127,16 +127,18 @@ fn a_single_exact_word_and_a_paraphrase_both_hit() {
         dir.ftl(&["query", "ECONNREFUSED"]).code(0).out,
         dir.ftl(&["memory", "query", "ECONNREFUSED"]).code(0).out
     );
-    assert_eq!(shown(&dir, &["query", "zebra crossing"]), json!([]));
-    assert_eq!(shown(&dir, &["query", "database", "--max", "1"]).as_array().unwrap().len(), 1);
+    assert_eq!(run_json(&dir, &["query", "zebra crossing"]), json!([]));
+    assert_eq!(run_json(&dir, &["query", "database", "--max", "1"]).as_array().unwrap().len(), 1);
     dir.ftl(&["memory", "query"]).code(2);
 }
 
 #[test]
 fn context_scores_counts_and_keeps_its_formula() {
     let dir = memory();
-    let given =
-        shown(&dir, &["memory", "context", "--objective", "database tests are refused", "--include-tiers"]);
+    let given = run_json(
+        &dir,
+        &["memory", "context", "--objective", "database tests are refused", "--include-tiers"],
+    );
     let first = &given["failures"][0];
     let relevance = first["_relevance"].as_f64().unwrap();
     let wanted = relevance * (first["cost"].as_f64().unwrap() + 1.0).log2();
@@ -145,23 +147,23 @@ fn context_scores_counts_and_keeps_its_formula() {
         (&first["name"], &first["access_count"], first["_tier"].is_string()),
         (&json!("refused"), &json!(0), true)
     );
-    let plain = shown(&dir, &["memory", "context"]);
+    let plain = run_json(&dir, &["memory", "context"]);
     assert_eq!(
         (&plain["failures"][0]["name"], &plain["failures"][0]["access_count"]),
         (&json!("refused"), &json!(1))
     );
-    assert_eq!(shown(&dir, &["memory", "context", "--type", "pattern"])["failures"], json!([]));
+    assert_eq!(run_json(&dir, &["memory", "context", "--type", "pattern"])["failures"], json!([]));
     assert_eq!(
-        shown(&dir, &["memory", "context", "--tags", "none-such"]),
+        run_json(&dir, &["memory", "context", "--tags", "none-such"]),
         json!({"failures": [], "patterns": []})
     );
     assert_eq!(
-        shown(&dir, &["memory", "context", "--max-failures", "1"])["failures"].as_array().unwrap().len(),
+        run_json(&dir, &["memory", "context", "--max-failures", "1"])["failures"].as_array().unwrap().len(),
         1
     );
     let both = dir.ftl(&["memory", "context", "--type", "BUILD"]).code(0).says(&["note: `BUILD` is neither"]);
     let counts = |json: &Json| ["failures", "patterns"].map(|kind| json[kind].as_array().unwrap().len());
-    assert_eq!(counts(&both.json()), counts(&shown(&dir, &["memory", "context"])), "any word is taken");
+    assert_eq!(counts(&both.json()), counts(&run_json(&dir, &["memory", "context"])), "any word is taken");
 }
 
 #[test]
@@ -169,9 +171,9 @@ fn context_of_all_is_all() {
     let dir = Dir::new();
     let big = dir.ftl(&["benchmark", "generate", "--failures", "150", "--patterns", "0"]).code(0).out;
     dir.write("big.json", &big);
-    let done = shown(&dir, &["memory", "import", "big.json"]);
+    let done = run_json(&dir, &["memory", "import", "big.json"]);
     assert_eq!(done["failures"].as_u64().unwrap() + done["united"].as_u64().unwrap(), 150);
-    let all = shown(&dir, &["memory", "context", "--all"]);
+    let all = run_json(&dir, &["memory", "context", "--all"]);
     assert_eq!(all["failures"].as_array().unwrap().len() as u64, done["failures"].as_u64().unwrap());
 }
 
@@ -187,7 +189,7 @@ fn feedback_changes_the_ranking() {
         &json!({"name": "second", "trigger": "timeout because the cache server is slow", "cost": 1000}),
     );
     let top = |dir: &Dir| {
-        shown(dir, &["memory", "context", "--objective", "timeout cache server"])["failures"][0]["name"]
+        run_json(dir, &["memory", "context", "--objective", "timeout cache server"])["failures"][0]["name"]
             .clone()
     };
     let (best, flag_other) = (top(&dir), ["first", "second"]);
@@ -224,13 +226,13 @@ fn edges_name_every_missing_end_and_cross_where_they_must() {
     assert_eq!(words(&["add-cross-relationship", "cycle", "fixture", "--type", "causes"]), "added\n");
     let missing = words(&["add-cross-relationship", "gone", "lost"]);
     assert!(missing.starts_with("not_found:failure:gone") && missing.contains("pattern:lost"), "{missing}");
-    assert_eq!(shown(&dir, &["memory", "get-solutions", "refused"])[0]["name"], "fixture");
-    let related = shown(&dir, &["related", "refused"]);
+    assert_eq!(run_json(&dir, &["memory", "get-solutions", "refused"])[0]["name"], "fixture");
+    let related = run_json(&dir, &["related", "refused"]);
     assert_eq!(
         (&related[0]["entry"]["name"], &related[0]["hops"], &related[0]["weight"]),
         (&json!("cycle"), &json!(1), &json!(0.8))
     );
-    let both_ways = shown(&dir, &["memory", "related", "cycle", "--max-hops", "5"]);
+    let both_ways = run_json(&dir, &["memory", "related", "cycle", "--max-hops", "5"]);
     let names: Vec<&Json> = both_ways.as_array().unwrap().iter().map(|row| &row["entry"]["name"]).collect();
     assert_eq!(names, ["refused"], "nobody is its own relative, and nobody stands there twice");
 }
@@ -243,7 +245,7 @@ fn pruning_counts_and_leaves_no_dangling_name() {
     let wanted =
         json!({"pruned_failures": 1, "pruned_patterns": 0, "remaining_failures": 1, "remaining_patterns": 1});
     assert_eq!(said.json(), wanted);
-    let left = shown(&dir, &["memory", "export"]);
+    let left = run_json(&dir, &["memory", "export"]);
     assert_eq!(
         (&left["failures"][0]["name"], &left["failures"][0]["related"]),
         (&json!("refused"), &json!([]))
@@ -264,7 +266,7 @@ fn stats_bear_any_date() {
     for (date, trigger) in dates {
         failure(&dir, &json!({"trigger": trigger, "cost": 500, "created_at": date}));
     }
-    let stats = shown(&dir, &["memory", "stats"]);
+    let stats = run_json(&dir, &["memory", "stats"]);
     assert_eq!(stats["failures"]["count"], 4);
     let health = &stats["failures"]["health"];
     assert!(health["stale_ratio"].is_number() && health["tier_distribution"]["archive"] == 4, "{stats}");
@@ -284,9 +286,9 @@ fn what_is_suspicious_is_kept_and_never_given_out() {
         assert!(!dir.ftl(words).code(0).out.contains("sly"), "{words:?}");
     }
     assert!(!dir.read(".ftl/memory.json").contains("sly"));
-    assert_eq!(shown(&dir, &["memory", "quarantine"])[0]["name"], "sly");
+    assert_eq!(run_json(&dir, &["memory", "quarantine"])[0]["name"], "sly");
     assert_eq!(dir.ftl(&["memory", "quarantine", "--release", "sly"]).code(0).out, "released\n");
-    assert_eq!(shown(&dir, &["memory", "query", "database down ignore"])[0]["name"], "sly");
+    assert_eq!(run_json(&dir, &["memory", "query", "database down ignore"])[0]["name"], "sly");
 }
 
 #[test]
@@ -297,14 +299,14 @@ fn a_memory_goes_out_and_comes_in_again_whole() {
     let other = Dir::new();
     other.write("m.json", dir.read("out/m.json"));
     assert_eq!(
-        shown(&other, &["memory", "import", "m.json"]),
+        run_json(&other, &["memory", "import", "m.json"]),
         json!({"failures": 2, "patterns": 1, "united": 0})
     );
     assert_eq!(
-        shown(&other, &["memory", "import", "m.json"]),
+        run_json(&other, &["memory", "import", "m.json"]),
         json!({"failures": 0, "patterns": 0, "united": 3})
     );
-    assert_eq!(shown(&other, &["memory", "export"]), shown(&dir, &["memory", "export"]));
+    assert_eq!(run_json(&other, &["memory", "export"]), run_json(&dir, &["memory", "export"]));
     other.fed(&["memory", "import", "-"], "{\"failures\": 3}").code(1).says(&["failures"]);
     other.ftl(&["memory", "import", "nowhere.json"]).code(1).says(&["nowhere.json"]);
 }
@@ -313,11 +315,11 @@ fn a_memory_goes_out_and_comes_in_again_whole() {
 fn with_json_a_word_is_a_field() {
     let dir = memory();
     assert_eq!(
-        shown(&dir, &["--json", "memory", "feedback", "cycle", "--helped"]),
+        run_json(&dir, &["--json", "memory", "feedback", "cycle", "--helped"]),
         json!({"result": "updated"})
     );
     assert_eq!(
-        shown(&dir, &["campaign", "propagate-blocks", "--json"]),
+        run_json(&dir, &["campaign", "propagate-blocks", "--json"]),
         json!({"result": "No blocks to propagate"})
     );
 }

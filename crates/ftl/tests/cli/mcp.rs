@@ -5,13 +5,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ftl_agents::contract::Lobby;
-use ftl_agents::mcp_endpoint::{Offer, VARIABLE, Window};
+use ftl_agents::mcp_endpoint::{Offer, ToolAnswer, VARIABLE, Window};
 use ftl_agents::schema::Schema;
 use ftl_agents::toolset::{SPEAKING, tools};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended, PATIENCE};
+use crate::support::{CommandOutcome, Dir, PATIENCE};
 
 /// What a client says first.
 fn opening() -> String {
@@ -26,7 +26,7 @@ fn call(id: u64, tool: &str, args: &Json) -> String {
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }))
 }
 
-fn answer(ended: &Ended, id: u64) -> Json {
+fn answer(ended: &CommandOutcome, id: u64) -> Json {
     let lines = ended.out.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
     lines.into_iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("{ended:#?}"))["result"].clone()
 }
@@ -85,7 +85,7 @@ fn an_agent_reaches_its_session_and_only_what_the_window_offers() {
     std::io::Write::write_all(&mut stdin, said.as_bytes()).unwrap();
     let knock = window.next(PATIENCE).unwrap();
     assert_eq!((knock.tool.as_str(), &knock.args), ("submit", &json!({ "summary": "done" })));
-    knock.answer(Ok("taken".into()));
+    knock.answer(ToolAnswer::Done("taken".into()));
     // The answer must be out before its reader's end tells the server that nobody asks any more.
     let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut all = Vec::new();

@@ -9,7 +9,7 @@ use ftl_testkit::faults::{Call, Fault, Faults, counted};
 use serde_json::{Value as Json, json};
 
 use crate::campaigns::{builds, repository, task};
-use crate::support::{Dir, Ended, ended};
+use crate::support::{CommandOutcome, Dir, ended};
 
 /// Everything that a campaign has, by its path below the folder of the campaign.
 type Files = BTreeMap<String, String>;
@@ -75,7 +75,7 @@ fn copy(dir: &Dir) -> Dir {
 }
 
 /// Opens a campaign of commands, which brings theirs to the front.
-fn opens(dir: &Dir, faults: Option<Faults>) -> Ended {
+fn opens(dir: &Dir, faults: Option<Faults>) -> CommandOutcome {
     let mut command = dir.command(&["campaign", "create", "once more"]);
     if let Some(faults) = faults {
         faults.on(&mut command).unwrap();

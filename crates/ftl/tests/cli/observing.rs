@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::campaign::shown;
+use crate::campaign::run_json;
 use crate::support::Dir;
 
 /// A repository with workspaces that have ended: their seqs, verify commands and how they ended.
@@ -28,7 +28,7 @@ fn ended(tasks: &[(&str, &str, &str)]) -> Dir {
 fn standings(dir: &Dir, more: &[&str]) -> Vec<(String, String)> {
     let words: Vec<&str> = ["observer", "verify-blocks"].iter().chain(more).copied().collect();
     let text = |row: &Json, key: &str| row[key].as_str().unwrap().to_owned();
-    shown(dir, &words)
+    run_json(dir, &words)
         .as_array()
         .unwrap()
         .iter()
@@ -47,7 +47,7 @@ fn a_block_stands_by_its_exit_code_and_not_by_words_in_its_output() {
     assert_eq!(found[0], ("FALSE_POSITIVE".to_owned(), "Tests pass now".to_owned()));
     assert_eq!(found[1], ("CONFIRMED".to_owned(), "exit 3".to_owned()));
     assert_ne!(found[2].0, "FALSE_POSITIVE");
-    let rows = shown(&dir, &["observer", "verify-blocks"]);
+    let rows = run_json(&dir, &["observer", "verify-blocks"]);
     assert!(rows[1]["output"].as_str().unwrap().contains("all well"), "{rows}");
     assert_eq!(rows[1]["workspace"], "002_t002_blocked", "as the FTL plugin names it: by its stem");
 }
@@ -59,7 +59,7 @@ fn a_verify_that_never_ends_is_cut_off_with_its_children_and_teaches_nothing() {
     assert!(!["CONFIRMED", "FALSE_POSITIVE"].contains(&found[0].0.as_str()), "{found:?}");
     let child: i32 = dir.read("child").trim().parse().unwrap();
     crate::support::until("the child is gone", || !crate::support::is_alive(child));
-    let analysis = shown(&dir, &["observer", "analyze", "--timeout", "1"]);
+    let analysis = run_json(&dir, &["observer", "analyze", "--timeout", "1"]);
     assert_eq!(analysis["failures_extracted"], json!([]));
 }
 
@@ -90,14 +90,14 @@ fn analysis_counts_verifies_learns_and_says_so_in_order() {
         (1, &json!("added")),
         "what passes now teaches nothing: {json}"
     );
-    let kept = &shown(&dir, &["query", "ImportError jose"])[0];
+    let kept = &run_json(&dir, &["query", "ImportError jose"])[0];
     assert_eq!(
         (&kept["fix"], &kept["cost"], &kept["source"]),
         (&json!("Attempted: pip install"), &json!(5000), &json!(["002-t002"]))
     );
     let pattern = kept["match"].as_str().unwrap();
     assert!(pattern.contains(r"\d+") && pattern.contains(".*") && !pattern.contains("jose"), "{pattern}");
-    let again = shown(&dir, &["observe"]);
+    let again = run_json(&dir, &["observe"]);
     assert_eq!(
         again["failures_extracted"][0]["result"].as_str().unwrap().split(':').next(),
         Some("merged"),
@@ -111,12 +111,12 @@ fn without_verification_every_block_teaches_once() {
         ("001", "true", "BLOCK the disk is full of logs"),
         ("002", "true", "BLOCK a key for signing is missing"),
     ]);
-    let json = shown(&dir, &["observer", "analyze", "--no-verify"]);
+    let json = run_json(&dir, &["observer", "analyze", "--no-verify"]);
     assert_eq!((&json["verified"], json["failures_extracted"].as_array().unwrap().len()), (&json!([]), 2));
     assert_eq!(json["relationships_added"], 1, "both were seen together: {json}");
-    let again = shown(&dir, &["observe", "--no-verify"]);
+    let again = run_json(&dir, &["observe", "--no-verify"]);
     assert_eq!(again["relationships_added"], 0);
-    assert_eq!(shown(&dir, &["stats"])["failures"]["count"], 2);
+    assert_eq!(run_json(&dir, &["stats"])["failures"]["count"], 2);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn a_recovered_task_is_linked_to_its_failure_and_tasks_of_one_objective_teach_ap
         "migrated the schema",
     ])
     .code(0);
-    let json = shown(&dir, &["observer", "analyze", "--no-verify"]);
+    let json = run_json(&dir, &["observer", "analyze", "--no-verify"]);
     let patterns = json["patterns_extracted"].as_array().unwrap();
     assert_eq!(patterns.iter().filter(|row| row["result"] == "added").count(), 2, "{json}");
     assert_eq!(patterns[0]["breakdown"]["blocked_then_fixed"], 3);
     let failure = json["failures_extracted"][0]["name"].as_str().unwrap();
-    let solutions = shown(&dir, &["memory", "get-solutions", failure]);
+    let solutions = run_json(&dir, &["memory", "get-solutions", failure]);
     assert_eq!(solutions.as_array().unwrap().len(), 1, "{solutions}");
 }
 
@@ -148,7 +148,7 @@ fn scores_lists_and_folders_of_others() {
     let dir = ended(&[("001", "true", "done at once"), ("002", "true", "BLOCK no")]);
     let list =
         json!({"complete": ["001_t001_complete.xml"], "blocked": ["002_t002_blocked.xml"], "active": []});
-    assert_eq!(shown(&dir, &["observer", "list"]), list);
+    assert_eq!(run_json(&dir, &["observer", "list"]), list);
     let other = Dir::new();
     std::fs::create_dir_all(other.path("w")).unwrap();
     for name in ["001_t001_complete.xml", "002_t002_blocked.xml"] {
@@ -161,7 +161,7 @@ fn scores_lists_and_folders_of_others() {
         .says(&["left out", "003_x_active.xml"]);
     assert_eq!(said.json(), list);
     assert_eq!(
-        shown(&other, &["observer", "list", "--workspace-dir", "nowhere"]),
+        run_json(&other, &["observer", "list", "--workspace-dir", "nowhere"]),
         json!({"complete": [], "blocked": [], "active": []})
     );
     other
@@ -172,7 +172,7 @@ fn scores_lists_and_folders_of_others() {
     assert_eq!(listed.json()["blocked"], json!(["002_t002_blocked.xml", "004_y_blocked.xml"]));
     assert_eq!(listed.json()["active"], json!(["005_z_active.xml"]));
     dir.write(".ftl/workspace/006_z_complete.xml", "<workspace/>");
-    let own = shown(&dir, &["observer", "list"]);
+    let own = run_json(&dir, &["observer", "list"]);
     assert_eq!(own["complete"], json!(["001_t001_complete.xml", "006_z_complete.xml"]));
     let score = dir.ftl(&["observer", "score", ".ftl/workspace/001_t001_complete.xml"]).code(0);
     let json = score.json();
@@ -185,6 +185,6 @@ fn scores_lists_and_folders_of_others() {
     dir.ftl(&["observer", "extract-failure", "nowhere.xml"]).code(1);
     dir.ftl(&["observer", "verify-blocks", "--timeout", "soon"]).code(2).says(&["--timeout"]);
     let empty = Dir::new();
-    shown(&empty, &["observer", "list"]);
+    run_json(&empty, &["observer", "list"]);
     assert!(!empty.path(".ftl").exists());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::campaign::{PLAN, add, campaign, shown, update};
+use crate::campaign::{PLAN, add, campaign, run_json, update};
 use crate::support::Dir;
 
 #[test]
@@ -63,7 +63,7 @@ fn an_exploration_is_made_of_whatever_explorers_printed() {
     assert!(!dir.path(".ftl").exists());
     assert_eq!(dir.fed(&["exploration", "write"], &said.out).code(0).out, "Written: .ftl/exploration.json\n");
     assert_eq!(dir.ftl(&["exploration", "read"]).code(0).out, said.out);
-    assert_eq!(shown(&dir, &["exploration", "get-delta"]), json["delta"]);
+    assert_eq!(run_json(&dir, &["exploration", "get-delta"]), json["delta"]);
     dir.fed(&["exploration", "write"], "[]").code(1).says(&["object"]);
     dir.fed(&["exploration", "write"], "").code(1);
     assert_eq!(dir.ftl(&["exploration", "read"]).code(0).out, said.out);
@@ -72,15 +72,15 @@ fn an_exploration_is_made_of_whatever_explorers_printed() {
 #[test]
 fn sections_that_are_missing_say_so() {
     let dir = Dir::new();
-    assert_eq!(shown(&dir, &["exploration", "read"]), json!(null));
-    assert_eq!(shown(&dir, &["exploration", "get-structure"]), json!({"status": "missing"}));
+    assert_eq!(run_json(&dir, &["exploration", "read"]), json!(null));
+    assert_eq!(run_json(&dir, &["exploration", "get-structure"]), json!({"status": "missing"}));
     let idioms = json!({"required": [], "forbidden": []});
     assert_eq!(
-        shown(&dir, &["exploration", "get-pattern"]),
+        run_json(&dir, &["exploration", "get-pattern"]),
         json!({"status": "missing", "framework": "none", "idioms": idioms})
     );
-    assert_eq!(shown(&dir, &["exploration", "get-delta"]), json!({"status": "missing", "candidates": []}));
-    assert_eq!(shown(&dir, &["exploration", "get-memory"])["similar_campaigns"], json!([]));
+    assert_eq!(run_json(&dir, &["exploration", "get-delta"]), json!({"status": "missing", "candidates": []}));
+    assert_eq!(run_json(&dir, &["exploration", "get-memory"])["similar_campaigns"], json!([]));
     assert_eq!(dir.ftl(&["exploration", "clear"]).code(0).out, "No exploration.json to clear\n");
     assert!(!dir.path(".ftl").exists());
 }
@@ -109,7 +109,7 @@ fn explorers_are_waited_for_counted_and_cleared() {
     let pair = wait(&["--required", "4"]).code(0).json();
     assert_eq!((&pair["status"], &pair["rule"]), (&json!("quorum_met"), &json!("structure+delta")), "{pair}");
     dir.write(".ftl/cache/explorer_memory.json", "{\"mode\": \"memory\"");
-    let check = shown(&dir, &["orchestration", "check-explorers"]);
+    let check = run_json(&dir, &["orchestration", "check-explorers"]);
     assert_eq!(
         (&check["total"], &check["completed"], &check["modes"]["memory"]),
         (&json!(4), &json!(3), &json!("error"))
@@ -120,10 +120,10 @@ fn explorers_are_waited_for_counted_and_cleared() {
     )
     .code(0);
     assert_eq!(wait(&[]).code(0).json()["status"], "all_complete");
-    assert_eq!(shown(&dir, &["exploration", "aggregate-files"])["pattern"]["framework"], "flask");
+    assert_eq!(run_json(&dir, &["exploration", "aggregate-files"])["pattern"]["framework"], "flask");
     dir.ftl(&["exploration", "clear"]).code(0);
     assert_eq!(
-        shown(&dir, &["orchestration", "check-explorers"])["completed"],
+        run_json(&dir, &["orchestration", "check-explorers"])["completed"],
         0,
         "old results never count again"
     );
@@ -147,12 +147,12 @@ fn edges_of_the_flow_are_told_by_exit_code_too() {
         ("COMPLETE", "INIT"),
     ];
     for (from, to) in edges {
-        assert_eq!(shown(&dir, &["orchestration", "validate-transition", from, to])["valid"], true);
+        assert_eq!(run_json(&dir, &["orchestration", "validate-transition", from, to])["valid"], true);
     }
     let said = dir.ftl(&["orchestration", "validate-transition", "INIT", "BUILD"]).code(1);
     assert_eq!((&said.json()["valid"], said.json()["reason"].is_string()), (&json!(false), true));
     dir.ftl(&["orchestration", "validate-transition", "NOWHERE", "BUILD"]).code(1);
-    let event = shown(&dir, &["orchestration", "emit-state", "BUILD", "--meta", r#"{"task": "001"}"#]);
+    let event = run_json(&dir, &["orchestration", "emit-state", "BUILD", "--meta", r#"{"task": "001"}"#]);
     assert_eq!(
         (&event["event"], &event["state"], &event["task"]),
         (&json!("STATE_ENTRY"), &json!("BUILD"), &json!("001"))
@@ -166,12 +166,12 @@ fn edges_of_the_flow_are_told_by_exit_code_too() {
 fn the_phase_moves_by_its_machine_or_where_the_campaign_shows_it() {
     let dir = Dir::new();
     let fresh = json!({"phase": "none", "started_at": null, "transitions": []});
-    assert_eq!(shown(&dir, &["phase", "status"]), fresh);
+    assert_eq!(run_json(&dir, &["phase", "status"]), fresh);
     let said = dir.ftl(&["phase", "transition", "build"]).code(1);
     assert!(said.out.starts_with("Error: ") && said.out.contains("none \u{2192} build"), "{said:?}");
-    assert_eq!(shown(&dir, &["phase", "transition", "explore"])["transitions"][0]["from"], "none");
+    assert_eq!(run_json(&dir, &["phase", "transition", "explore"])["transitions"][0]["from"], "none");
     dir.ftl(&["phase", "transition", "odd"]).code(1).says(&["Unknown phase: odd"]);
-    assert_eq!(shown(&dir, &["phase", "transition", "complete", "--force"])["phase"], "complete");
+    assert_eq!(run_json(&dir, &["phase", "transition", "complete", "--force"])["phase"], "complete");
     for (from, to, word) in [
         ("plan", "build", "valid\n"),
         ("build", "build", "valid\n"),
@@ -180,7 +180,7 @@ fn the_phase_moves_by_its_machine_or_where_the_campaign_shows_it() {
     ] {
         assert_eq!(dir.ftl(&["phase", "can-transition", from, to]).code(0).out, word);
     }
-    assert_eq!(shown(&dir, &["phase", "reset"]), fresh);
+    assert_eq!(run_json(&dir, &["phase", "reset"]), fresh);
     assert!(!dir.path(".ftl/phase_state.json").exists());
     let dir = campaign();
     for seq in ["001", "002", "003", "004"] {
@@ -188,7 +188,7 @@ fn the_phase_moves_by_its_machine_or_where_the_campaign_shows_it() {
     }
     dir.ftl(&["campaign", "complete"]).code(0);
     assert_eq!(
-        shown(&dir, &["phase", "transition", "complete"])["phase"],
+        run_json(&dir, &["phase", "transition", "complete"])["phase"],
         "complete",
         "the documents' own last step"
     );
@@ -227,22 +227,22 @@ fn decisions_are_told_by_exit_code_with_questions_and_plan() {
 fn frameworks_are_known_in_any_case_and_found_without_vendored_trees() {
     let dir = Dir::new();
     assert_eq!(
-        shown(&dir, &["framework", "list"]),
+        run_json(&dir, &["framework", "list"]),
         json!(["fasthtml", "fastapi", "flask", "django", "litestar"])
     );
     assert_eq!(
-        shown(&dir, &["framework", "detect"]),
+        run_json(&dir, &["framework", "detect"]),
         json!({"framework": "none", "confidence": 0.0, "source": "none", "complexity_weight": 0})
     );
     assert_eq!(dir.ftl(&["framework", "weight", "FastAPI"]).code(0).out, "2\n");
     assert_eq!(
-        shown(&dir, &["framework", "idioms", "FastAPI"]),
-        shown(&dir, &["framework", "idioms", "fastapi"])
+        run_json(&dir, &["framework", "idioms", "FastAPI"]),
+        run_json(&dir, &["framework", "idioms", "fastapi"])
     );
     dir.write(".venv/lib/x.py", "from django import x\n").write("node_modules/y.py", "import django\n");
-    assert_eq!(shown(&dir, &["framework", "detect"])["framework"], "none");
+    assert_eq!(run_json(&dir, &["framework", "detect"])["framework"], "none");
     dir.write("app.py", "from flask import Flask\n");
-    assert_eq!(shown(&dir, &["framework", "detect", "."])["framework"], "flask");
+    assert_eq!(run_json(&dir, &["framework", "detect", "."])["framework"], "flask");
     dir.ftl(&["framework", "detect", "nowhere"]).code(1).says(&["nowhere"]);
     dir.ftl(&["framework", "idioms"]).code(2);
 }
@@ -261,7 +261,7 @@ fn figures_are_of_a_memory_of_their_own() {
             fields.iter().map(|field| said.out.find(&format!("\"{field}\"")).unwrap()).collect();
         assert!(places.is_sorted());
     }
-    let made = shown(&dir, &["benchmark", "generate", "--failures", "7", "--patterns", "2"]);
+    let made = run_json(&dir, &["benchmark", "generate", "--failures", "7", "--patterns", "2"]);
     assert_eq!(
         (made["failures"].as_array().unwrap().len(), made["patterns"].as_array().unwrap().len()),
         (7, 2)
@@ -309,14 +309,14 @@ fn the_log_file_is_shown_turned_over_and_cleared() {
 fn status_carries_the_campaign() {
     let dir = campaign();
     add(&dir, PLAN).code(0);
-    assert_eq!(shown(&dir, &["status", "--json"])["campaign"], shown(&dir, &["campaign", "status"]));
+    assert_eq!(run_json(&dir, &["status", "--json"])["campaign"], run_json(&dir, &["campaign", "status"]));
     dir.ftl(&["status"]).code(0).says(&["add login: 0 of 4 tasks complete"]);
 }
 
 #[test]
 fn a_whole_benchmark_is_kept_and_reported() {
     let dir = Dir::new();
-    let results = shown(&dir, &["benchmark", "run"]);
+    let results = run_json(&dir, &["benchmark", "run"]);
     let kept: Json = serde_json::from_str(&dir.read(".ftl/benchmark/results.json")).unwrap();
     assert_eq!(kept, results);
     assert!(results["metadata"]["note"].as_str().unwrap().contains("simulation"), "{results:#}");
@@ -332,7 +332,7 @@ fn a_whole_benchmark_is_kept_and_reported() {
         }
     }
     dir.ftl(&["benchmark", "report"]).code(0).says(&["FTL benchmark report", "retrieval", "pruning_entries"]);
-    let pruned = shown(&dir, &["benchmark", "pruning"]);
+    let pruned = run_json(&dir, &["benchmark", "pruning"]);
     let entries = pruned.as_array().unwrap().iter().find(|one| one["name"] == "pruning_entries").unwrap();
     assert!(entries["value"].as_f64() < entries["baseline"].as_f64(), "{entries:#}");
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 
 /// How one printed protocol is run, and how that ends.
 struct Case {
@@ -184,7 +184,7 @@ fn workspace(dir: &Dir) {
     dir.fed(&["workspace", "create", "--plan", "-"], PLAN).code(0);
 }
 
-fn play(dir: &Dir, args: &[&str]) -> Ended {
+fn play(dir: &Dir, args: &[&str]) -> CommandOutcome {
     let mut command = dir.command(args);
     let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:{path}", dir.path("bin").display()));

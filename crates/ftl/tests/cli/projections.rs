@@ -3,8 +3,8 @@
 use ftl_testkit::faults::{Fault, Faults, counted};
 use serde_json::{Value as Json, json};
 
-use crate::campaign::{PLAN, add, campaign, shown, update};
-use crate::support::{Dir, Ended};
+use crate::campaign::{PLAN, add, campaign, run_json, update};
+use crate::support::{CommandOutcome, Dir};
 
 /// The repository as the FTL plugin leaves it.
 fn original() -> Dir {
@@ -39,7 +39,7 @@ fn original() -> Dir {
     dir
 }
 
-fn takes_over(said: Ended, file: &str) -> Json {
+fn takes_over(said: CommandOutcome, file: &str) -> Json {
     let said = said.code(0);
     let told = said
         .err
@@ -73,10 +73,10 @@ fn what_the_original_left_is_taken_over_with_a_message_once() {
         &["observer", "list"],
         &["phase", "status"],
     ] {
-        shown(&dir, words);
+        run_json(&dir, words);
     }
     update(&dir, "2", "complete");
-    assert_eq!(shown(&dir, &["campaign", "cascade-status"])["state"], "complete");
+    assert_eq!(run_json(&dir, &["campaign", "cascade-status"])["state"], "complete");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_large_copy_is_written_and_taken_over_as_a_small_one_is() {
     assert_eq!(said.split(", ").count(), 2999, "{said}");
     // The copy says what the store does, and nothing else is left beside it.
     let copy: Json = serde_json::from_str(&dir.read(".ftl/campaign.json")).unwrap();
-    assert_eq!(copy, shown(&dir, &["campaign", "status"]));
+    assert_eq!(copy, run_json(&dir, &["campaign", "status"]));
     assert_eq!(
         (&copy["tasks"][2999]["status"], &copy["tasks"][2999]["cascade"]),
         (&json!("blocked"), &json!(true))
@@ -162,7 +162,7 @@ fn a_large_copy_is_written_and_taken_over_as_a_small_one_is() {
     );
     // Removed, it is written again; changed by many at once, it ends as the newest.
     std::fs::remove_file(dir.path(".ftl/campaign.json")).unwrap();
-    shown(&dir, &["campaign", "status"]);
+    run_json(&dir, &["campaign", "status"]);
     std::thread::scope(|scope| {
         for number in 2990..2996 {
             let dir = &dir;
@@ -170,7 +170,7 @@ fn a_large_copy_is_written_and_taken_over_as_a_small_one_is() {
         }
     });
     let copy: Json = serde_json::from_str(&dir.read(".ftl/campaign.json")).unwrap();
-    assert_eq!(copy, shown(&dir, &["campaign", "status"]));
+    assert_eq!(copy, run_json(&dir, &["campaign", "status"]));
     assert!((2990..2996).all(|number| copy["tasks"][number]["status"] == "complete"));
     assert_eq!(names(&dir), ["campaign.json", "store"]);
 }
@@ -192,16 +192,16 @@ fn a_memory_changed_by_hand_is_taken_over_and_loses_nothing_that_it_never_showed
     memory["failures"][0]["fix"] = json!("by hand");
     dir.write(".ftl/memory.json", memory.to_string());
     takes_over(dir.ftl(&["memory", "stats"]), "memory.json");
-    let left = shown(&dir, &["memory", "export"]);
+    let left = run_json(&dir, &["memory", "export"]);
     assert_eq!(
         (left["failures"].as_array().unwrap().len(), &left["failures"][0]["fix"]),
         (1, &json!("by hand"))
     );
-    assert_eq!(shown(&dir, &["memory", "quarantine"])[0]["name"], "sly");
+    assert_eq!(run_json(&dir, &["memory", "quarantine"])[0]["name"], "sly");
     memory["failures"][0]["fix"] = json!("by hand again");
     dir.write(".ftl/memory.json", memory.to_string());
     takes_over(dir.ftl(&["memory", "stats"]), "memory.json");
-    assert_eq!(shown(&dir, &["memory", "export"])["failures"][0]["fix"], "by hand again");
+    assert_eq!(run_json(&dir, &["memory", "export"])["failures"][0]["fix"], "by hand again");
 }
 
 #[test]
@@ -258,10 +258,10 @@ fn a_copy_that_is_gone_is_written_again() {
     for file in files {
         std::fs::remove_file(dir.path(&format!(".ftl/{file}"))).unwrap();
     }
-    shown(&dir, &["campaign", "status"]);
-    shown(&dir, &["memory", "stats"]);
-    shown(&dir, &["exploration", "read"]);
-    shown(&dir, &["observer", "list"]);
+    run_json(&dir, &["campaign", "status"]);
+    run_json(&dir, &["memory", "stats"]);
+    run_json(&dir, &["exploration", "read"]);
+    run_json(&dir, &["observer", "list"]);
     let after: Vec<String> = files.iter().map(|file| dir.read(&format!(".ftl/{file}"))).collect();
     assert_eq!(before, after);
     std::fs::remove_file(dir.path(".ftl/events.jsonl")).unwrap();
@@ -275,7 +275,7 @@ fn what_was_cleared_stays_away_and_can_be_put_back() {
     dir.fed(&["exploration", "write"], "{\"_meta\": {\"n\": 1}}").code(0);
     let text = dir.read(".ftl/exploration.json");
     assert_eq!(dir.ftl(&["exploration", "clear"]).code(0).out, "Cleared: .ftl/exploration.json\n");
-    assert_eq!(shown(&dir, &["exploration", "read"]), json!(null));
+    assert_eq!(run_json(&dir, &["exploration", "read"]), json!(null));
     assert!(!dir.path(".ftl/exploration.json").exists());
     dir.write(".ftl/exploration.json", text);
     assert_eq!(takes_over(dir.ftl(&["exploration", "read"]), "exploration.json"), json!({"_meta": {"n": 1}}));
@@ -305,7 +305,7 @@ fn killed_anywhere_nothing_is_lost_and_the_copy_comes_after() {
     }
 }
 
-fn faulty(dir: &Dir, faults: &Faults) -> Ended {
+fn faulty(dir: &Dir, faults: &Faults) -> CommandOutcome {
     let mut command = dir.command(&["campaign", "update-task", "001", "complete"]);
     faults.on(&mut command).unwrap();
     crate::support::ended(command)
@@ -335,7 +335,7 @@ fn a_memory_killed_anywhere_keeps_what_it_said_it_kept() {
         assert_eq!(learn(&dir, "gamma ray", Some(Faults::of(".ftl").at(call, Fault::KilledAfter))).code, -9);
         let said = learn(&dir, "omega point", None).code(0);
         assert_eq!(said.err, "", "call {call}");
-        let memory = shown(&dir, &["memory", "export"]);
+        let memory = run_json(&dir, &["memory", "export"]);
         let names: Vec<&str> =
             memory["failures"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
         assert!(names.contains(&"alpha") && names.contains(&"omega point"), "call {call}: {names:?}");
@@ -356,7 +356,7 @@ fn state_that_cannot_be_written_can_be_read() {
         read_only.on(&mut command).unwrap();
         let said = crate::support::ended(command).code(1).says(&["error:"]);
         assert_eq!(said.out, "");
-        assert_eq!(shown(&dir, &["campaign", "status"])["tasks"][0]["status"], "pending");
+        assert_eq!(run_json(&dir, &["campaign", "status"])["tasks"][0]["status"], "pending");
         return;
     }
     let dir = campaign();

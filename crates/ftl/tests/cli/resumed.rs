@@ -67,7 +67,7 @@ fn stage(resume: &str) -> Dir {
     dir
 }
 
-fn asked(dir: &Dir) -> Vec<String> {
+fn list_requests(dir: &Dir) -> Vec<String> {
     fs::read_to_string(dir.path("asked.txt")).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
@@ -79,11 +79,11 @@ fn an_author_that_is_told_what_is_wrong_goes_on_and_a_reviewer_is_always_fresh()
     assert_eq!(json["standing"], "complete", "{json:#}\n{:#?}", dir.entries(&run).pop());
     let wanted =
         "new s1, prompt s1, load s1, prompt s1, new s2, prompt s2, new s3, prompt s3, load s1, prompt s1";
-    assert_eq!(asked(&dir).join(", "), wanted);
+    assert_eq!(list_requests(&dir).join(", "), wanted);
     // Another run is another author.
     fs::remove_file(dir.path("asked.txt")).unwrap();
     dir.run(&["twice"]);
-    assert_eq!(asked(&dir)[..2], ["new s4", "prompt s4"]);
+    assert_eq!(list_requests(&dir)[..2], ["new s4", "prompt s4"]);
 }
 
 #[needs(python3)]
@@ -92,8 +92,8 @@ fn without_the_setting_every_session_is_new() {
     let dir = stage("");
     let (_, json) = dir.run(&["twice"]);
     assert_eq!(json["standing"], "complete", "{json:#}");
-    assert_eq!(asked(&dir).iter().filter(|line| line.starts_with("new ")).count(), 5);
-    assert!(!asked(&dir).iter().any(|line| line.starts_with("load ")));
+    assert_eq!(list_requests(&dir).iter().filter(|line| line.starts_with("new ")).count(), 5);
+    assert!(!list_requests(&dir).iter().any(|line| line.starts_with("load ")));
     // Who cannot go on is not told to.
     dir.write("ftl.toml", "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\nresume = true\n");
     dir.ftl(&["agents"]).code(1).says(&["resume", "nobody knows this key"]);
@@ -107,10 +107,10 @@ fn after_a_crash_the_session_is_taken_up_and_one_that_is_gone_is_begun_anew() {
     for (count, wanted) in [(1, "load s1, prompt s1"), (2, "lost s1, new s1, prompt s1")] {
         let _ = fs::remove_file(dir.path("asked.txt"));
         let driving = dir.start(&["run", "twice"]);
-        until("the agent waits", || asked(&dir).iter().any(|line| line.starts_with("prompt ")));
+        until("the agent waits", || list_requests(&dir).iter().any(|line| line.starts_with("prompt ")));
         driving.signal(Signal::KILL);
         driving.ended().code(-9);
-        let before = asked(&dir).len();
+        let before = list_requests(&dir).len();
         if count == 2 {
             // The agent has forgotten.
             for entry in fs::read_dir(dir.path("")).unwrap() {
@@ -122,8 +122,8 @@ fn after_a_crash_the_session_is_taken_up_and_one_that_is_gone_is_begun_anew() {
         }
         fs::remove_file(dir.path("gate")).unwrap();
         dir.ftl(&["resume"]).code(0);
-        let after = asked(&dir)[before..].join(", ");
-        let session = asked(&dir)[0].replace("new ", "");
+        let after = list_requests(&dir)[before..].join(", ");
+        let session = list_requests(&dir)[0].replace("new ", "");
         let wanted = wanted.replace("lost s1", &format!("lost {session}"));
         let wanted = if count == 1 { wanted.replace("s1", &session) } else { wanted };
         assert!(after.starts_with(&wanted), "{after}");

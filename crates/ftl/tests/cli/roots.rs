@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::support::{Dir, Ended, MINE, ended};
+use crate::support::{CommandOutcome, Dir, MINE, ended};
 
-fn below(dir: &Dir, folder: &str, args: &[&str]) -> Ended {
+fn below(dir: &Dir, folder: &str, args: &[&str]) -> CommandOutcome {
     fs::create_dir_all(dir.path(folder)).unwrap();
     let mut command = dir.command(args);
     command.current_dir(dir.path(folder));

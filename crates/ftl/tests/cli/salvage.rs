@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 
 const DELIVERS: &str = "INPUT: how = ff | squash | branch-only\nSTATE: START\n  \
     DO: build = Run(builder) workspace=\".ftl/workspace/001_greet_active.xml\" mode=full budget=6\n  \
@@ -263,7 +263,7 @@ fn kept_work_comes_back_as_a_branch() {
     for (named, says) in
         [("zz", "nothing is kept under `zz`"), (&format!("{worktree}/9"), "nothing is kept under")]
     {
-        let ended: Ended = dir.ftl(&["salvage", named]).code(1);
+        let ended: CommandOutcome = dir.ftl(&["salvage", named]).code(1);
         ended.says(&[says, "hint: `ftl salvage` lists what is kept"]);
     }
 }

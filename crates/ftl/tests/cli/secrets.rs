@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::support::{Dir, Ended, ended};
+use crate::support::{CommandOutcome, Dir, ended};
 
 /// A key out of a variable, one out of a file, and one that only looks like one.
 const NAMED: &str = "Zq7-variable-Tz91";
@@ -44,7 +44,7 @@ impl Stage {
         format!("sh '{}'", self.dir.path("prints.sh.txt").display())
     }
 
-    fn ftl(&self, args: &[&str]) -> Ended {
+    fn ftl(&self, args: &[&str]) -> CommandOutcome {
         let mut command = self.dir.command(args);
         command.env("MY_KEY", NAMED);
         let ended = ended(command);

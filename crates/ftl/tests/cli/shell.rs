@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::support::Dir;
 
 /// A protocol that runs one script, and what was heard of it.
-fn heard(script: &str, args: &str) -> Json {
+fn run_script(script: &str, args: &str) -> Json {
     let dir = Dir::new();
     let text = format!(
         "STATE: START\n  DO: out = sh \"{script}\"{args} ELSE FAILED\n  RETURN: complete\n\
@@ -21,7 +21,7 @@ fn heard(script: &str, args: &str) -> Json {
 
 #[test]
 fn a_command_answers_with_what_it_printed() {
-    let answer = &heard("echo out; echo err >&2", "")["done"];
+    let answer = &run_script("echo out; echo err >&2", "")["done"];
     assert_eq!(
         (&answer["code"], &answer["stdout"], &answer["stderr"]),
         (&0.into(), &"out\n".into(), &"err\n".into())
@@ -30,20 +30,20 @@ fn a_command_answers_with_what_it_printed() {
 
 #[test]
 fn an_exit_code_is_a_failure_with_the_last_words() {
-    let answer = &heard("echo first; echo the reason >&2; exit 9", "")["failed"];
+    let answer = &run_script("echo first; echo the reason >&2; exit 9", "")["failed"];
     assert_eq!((&answer["kind"], &answer["message"]), (&"failed".into(), &"exit code 9: the reason".into()));
 }
 
 #[test]
 fn a_timeout_is_a_failure_of_its_own_kind() {
-    let answer = &heard("sleep 300", " timeout=0.3")["failed"];
+    let answer = &run_script("sleep 300", " timeout=0.3")["failed"];
     assert_eq!(answer["kind"], "timeout");
     assert!(answer["message"].as_str().unwrap().contains("300 ms"), "{answer}");
 }
 
 #[test]
 fn a_huge_output_is_cut_and_kept() {
-    let answer = &heard("head -c 3000000 /dev/zero | tr '\\\\0' x; echo end", "")["done"];
+    let answer = &run_script("head -c 3000000 /dev/zero | tr '\\\\0' x; echo end", "")["done"];
     let shown = answer["stdout"].as_str().unwrap();
     assert!(shown.starts_with("xxx") && shown.ends_with("end\n"), "{}", &shown[shown.len() - 80..]);
     assert!(shown.len() < 200_000, "{}", shown.len());
@@ -52,7 +52,7 @@ fn a_huge_output_is_cut_and_kept() {
 
 #[test]
 fn bytes_that_are_no_text_are_survived() {
-    let answer = &heard("printf 'a\\\\377\\\\000b\\\\033[31m'", "")["done"];
+    let answer = &run_script("printf 'a\\\\377\\\\000b\\\\033[31m'", "")["done"];
     let shown = answer["stdout"].as_str().unwrap();
     assert!(shown.starts_with('a') && shown.contains('b') && !shown.contains('\0'), "{shown:?}");
 }

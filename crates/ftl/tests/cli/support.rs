@@ -64,19 +64,19 @@ impl Dir {
     }
 
     /// Runs `ftl` in this folder.
-    pub(crate) fn ftl(&self, args: &[&str]) -> Ended {
+    pub(crate) fn ftl(&self, args: &[&str]) -> CommandOutcome {
         ended(self.command(args))
     }
 
     /// Runs `ftl` in this folder with something on its standard input.
     #[track_caller]
-    pub(crate) fn fed(&self, args: &[&str], input: &str) -> Ended {
+    pub(crate) fn fed(&self, args: &[&str], input: &str) -> CommandOutcome {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // Whoever refuses before it reads closes its end, which is no fault of the test.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        Ended::of(child.wait_with_output().unwrap())
+        CommandOutcome::of(child.wait_with_output().unwrap())
     }
 
     /// The command that `ftl` would be run with.
@@ -219,7 +219,7 @@ impl Started {
 
     /// Waits until it has ended.
     #[track_caller]
-    pub(crate) fn ended(mut self) -> Ended {
+    pub(crate) fn ended(mut self) -> CommandOutcome {
         let mut code = None;
         until("the command has ended", || {
             code = self.child.try_wait().unwrap();
@@ -227,7 +227,7 @@ impl Started {
         });
         use std::os::unix::process::ExitStatusExt as _;
         let code = code.unwrap();
-        Ended {
+        CommandOutcome {
             code: code.code().unwrap_or_else(|| -code.signal().unwrap()),
             out: fs::read_to_string(&self.out).unwrap(),
             err: fs::read_to_string(&self.err).unwrap(),
@@ -297,16 +297,16 @@ impl Drop for Dir {
 
 /// How a run ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutcome {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ended {
-    fn of(output: Output) -> Ended {
+impl CommandOutcome {
+    fn of(output: Output) -> CommandOutcome {
         use std::os::unix::process::ExitStatusExt as _;
-        Ended {
+        CommandOutcome {
             code: output.status.code().unwrap_or_else(|| -output.status.signal().unwrap()),
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
@@ -315,7 +315,7 @@ impl Ended {
 
     /// The same, once its exit code is as wanted.
     #[track_caller]
-    pub(crate) fn code(self, wanted: i32) -> Ended {
+    pub(crate) fn code(self, wanted: i32) -> CommandOutcome {
         assert_eq!(self.code, wanted, "{self:#?}");
         self
     }
@@ -328,7 +328,7 @@ impl Ended {
 
     /// Both streams must have said these words, one or the other.
     #[track_caller]
-    pub(crate) fn says(self, words: &[&str]) -> Ended {
+    pub(crate) fn says(self, words: &[&str]) -> CommandOutcome {
         for word in words {
             assert!(self.out.contains(word) || self.err.contains(word), "no {word:?} in {self:#?}");
         }
@@ -336,8 +336,8 @@ impl Ended {
     }
 }
 
-pub(crate) fn ended(mut command: Command) -> Ended {
-    Ended::of(command.output().unwrap())
+pub(crate) fn ended(mut command: Command) -> CommandOutcome {
+    CommandOutcome::of(command.output().unwrap())
 }
 
 /// A text without what differs from run to run: names of runs, places, commits, times, dates. Columns stay where they are.

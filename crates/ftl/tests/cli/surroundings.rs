@@ -8,7 +8,7 @@ const TELLS: &str = "STATE: START\n  DO: out = sh \"echo $JAVA_HOME,$MODE,$GITHU
 
 /// What a command of that protocol saw, with some variables set.
 #[track_caller]
-fn seen(dir: &Dir) -> String {
+fn read_variables(dir: &Dir) -> String {
     let mut command = dir.command(&["run", "tells", "--json"]);
     surround(&mut command);
     let run = ended(command).code(0).json()["run"].as_str().unwrap().to_owned();
@@ -25,17 +25,17 @@ fn surround(command: &mut std::process::Command) {
 fn toolchain_homes_reach_commands_and_the_settings_add_more() {
     let dir = Dir::new();
     dir.protocol("tells", TELLS);
-    assert_eq!(seen(&dir), "/opt/java,,,,");
+    assert_eq!(read_variables(&dir), "/opt/java,,,,");
     dir.write(
         "ftl.toml",
         "[environment]\npass = [\"EDITOR\"]\n[environment.sh]\nset = { MODE = \"fast\" }\n",
     );
-    assert_eq!(seen(&dir), "/opt/java,fast,,,vi");
+    assert_eq!(read_variables(&dir), "/opt/java,fast,,,vi");
     dir.write(
         "ftl.toml",
         "[environment]\ndefaults = false\n[environment.tests]\nset = { MODE = \"fast\" }\n",
     );
-    assert_eq!(seen(&dir), ",,,,");
+    assert_eq!(read_variables(&dir), ",,,,");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_secret_is_the_persons_to_pass_on_and_is_hidden_all_the_same() {
     let dir = Dir::new();
     dir.protocol("tells", TELLS);
     dir.write("ftl.toml", "[environment]\npass = [\"DATABASE_URL\"]\n");
-    assert_eq!(seen(&dir), "/opt/java,,,,", "the value looks like a secret");
+    assert_eq!(read_variables(&dir), "/opt/java,,,,", "the value looks like a secret");
     let mut doctor = dir.command(&["doctor"]);
     surround(&mut doctor);
     let told = ended(doctor).code(0);
@@ -58,7 +58,7 @@ fn a_secret_is_the_persons_to_pass_on_and_is_hidden_all_the_same() {
         ".ftl/config.toml",
         "[environment]\npass = [\"GITHUB_TOKEN\", \"DATABASE_URL\"]\nset = { DEPLOY_TOKEN = \"0f1e2d3c4b5a\" }\n",
     );
-    let line = seen(&dir);
+    let line = read_variables(&dir);
     assert!(line.starts_with("/opt/java,,[hidden],") && !line.contains("s3cret"), "{line}");
     let mut doctor = dir.command(&["doctor"]);
     surround(&mut doctor);

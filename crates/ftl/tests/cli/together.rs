@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::campaign::{add, shown};
+use crate::campaign::{add, run_json};
 use crate::support::Dir;
 
 const PROCESSES: usize = 8;
@@ -42,7 +42,7 @@ fn eight_processes_learn_fifty_lessons_each() {
         let said = dir.ftl(&["memory", "add-failure", "--json", &lesson.to_string()]).code(0);
         assert_eq!((said.out.as_str(), said.err.as_str()), ("added\n", ""), "{number}");
     });
-    let memory = shown(&dir, &["memory", "export"]);
+    let memory = run_json(&dir, &["memory", "export"]);
     let mut names: Vec<String> = memory["failures"]
         .as_array()
         .unwrap()
@@ -65,7 +65,7 @@ fn eight_processes_update_fifty_tasks_each() {
         let said = dir.ftl(&["campaign", "update-task", &format!("{number:03}"), "complete"]).code(0);
         assert_eq!(said.err, "", "{number}");
     });
-    let cascade = shown(&dir, &["campaign", "cascade-status"]);
+    let cascade = run_json(&dir, &["campaign", "cascade-status"]);
     assert_eq!((&cascade["state"], &cascade["complete"]), (&json!("complete"), &json!(PROCESSES * WRITES)));
     assert_eq!(dir.read(".ftl/campaign.json"), dir.ftl(&["campaign", "status"]).code(0).out);
 }
@@ -93,10 +93,10 @@ fn workspaces_are_made_and_ended_side_by_side() {
             });
         }
     });
-    let list = shown(&dir, &["observer", "list"]);
+    let list = run_json(&dir, &["observer", "list"]);
     let count = |status: &str| list[status].as_array().unwrap().len();
     assert_eq!((count("complete"), count("blocked"), count("active")), (24, 24, 0));
-    let cascade = shown(&dir, &["campaign", "cascade-status"]);
+    let cascade = run_json(&dir, &["campaign", "cascade-status"]);
     assert_eq!((&cascade["complete"], &cascade["blocked"]), (&json!(24), &json!(24)));
 }
 
@@ -121,7 +121,7 @@ fn two_who_end_one_workspace_end_it_once() {
         });
         assert_eq!(codes.iter().sum::<i32>(), 1, "{codes:?}");
     }
-    let list = shown(&dir, &["observer", "list"]);
+    let list = run_json(&dir, &["observer", "list"]);
     assert_eq!(list["complete"].as_array().unwrap().len() + list["blocked"].as_array().unwrap().len(), 10);
 }
 

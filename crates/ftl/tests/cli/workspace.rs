@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::campaign::{PLAN, campaign, shown};
+use crate::campaign::{PLAN, campaign, run_json};
 use crate::support::Dir;
 
 fn made() -> Dir {
@@ -102,7 +102,7 @@ fn the_campaign_hears_of_every_end_in_the_same_change() {
     let dir = made();
     dir.ftl(&["workspace", "complete", ".ftl/workspace/001_spec_active.xml", "--delivered", "done"]).code(0);
     dir.ftl(&["workspace", "block", ".ftl/workspace/004_apart_active.xml", "--reason", "no"]).code(0);
-    let tasks = shown(&dir, &["campaign", "status"])["tasks"].clone();
+    let tasks = run_json(&dir, &["campaign", "status"])["tasks"].clone();
     assert_eq!((&tasks[0]["status"], &tasks[3]["status"]), (&json!("complete"), &json!("blocked")));
     dir.write(".ftl/campaign.json", "broken");
     let active = ".ftl/workspace/002_build_active.xml";
@@ -118,9 +118,9 @@ fn a_reason_keeps_what_was_tried_and_what_is_unknown() {
         .ftl(&["workspace", "block", path, "--reason", r"BLOCKED: no module\nTried: pip\nUnknown: why"])
         .code(0);
     assert_eq!(said.out, "Blocked: .ftl/workspace/002_build_blocked.xml\n");
-    let json = shown(&dir, &["workspace", "parse", ".ftl/workspace/002_build_blocked.xml"]);
+    let json = run_json(&dir, &["workspace", "parse", ".ftl/workspace/002_build_blocked.xml"]);
     assert_eq!(json["delivered"], "BLOCKED: no module\nTried: pip\nUnknown: why");
-    let failure = shown(&dir, &["observer", "extract-failure", ".ftl/workspace/002_build_blocked.xml"]);
+    let failure = run_json(&dir, &["observer", "extract-failure", ".ftl/workspace/002_build_blocked.xml"]);
     assert_eq!((&failure["trigger"], &failure["fix"]), (&json!("no module"), &json!("Attempted: pip")));
     let said = dir.fed(
         &[
@@ -144,7 +144,7 @@ fn any_byte_of_a_source_file_survives() {
     dir.write("src/a.py", "x = 1\n\u{c}\n]]> <&> \u{0}\u{1b}[31m\u{fffe}\n")
         .write("raw.bin", [0xff, 0x00, 0xfe]);
     dir.ftl(&["workspace", "create", "--plan", "plan.json", "--task", "002"]).code(0);
-    let json = shown(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
+    let json = run_json(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
     let contexts = json["code_contexts"].as_array().unwrap();
     assert_eq!(contexts[0]["content"], "x = 1\n\u{c}\n]]> <&> \u{0}\u{1b}[31m\u{fffe}\n");
     assert_eq!(contexts[1]["content_hex"], "ff00fe");
@@ -178,7 +178,7 @@ fn lineage_and_failures_of_siblings_reach_the_next_brief() {
     dir.ftl(&["workspace", "block", ".ftl/workspace/004_apart_active.xml", "--reason", "port 80 is taken"])
         .code(0);
     dir.ftl(&["workspace", "create", "--plan", "plan.json", "--task", "002"]).code(0);
-    let json = shown(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
+    let json = run_json(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
     assert_eq!(
         (&json["lineage"]["prior_delivery"], &json["lineage"]["parents"][0]["seq"]),
         (&json!("tests \u{2192} written"), &json!("001"))
@@ -191,7 +191,7 @@ fn lineage_and_failures_of_siblings_reach_the_next_brief() {
     );
     dir.ftl(&["campaign", "create", "another"]).code(0);
     dir.ftl(&["workspace", "create", "--plan", "plan.json", "--task", "003"]).code(0);
-    let other = shown(&dir, &["workspace", "parse", ".ftl/workspace/003_check_active.xml"]);
+    let other = run_json(&dir, &["workspace", "parse", ".ftl/workspace/003_check_active.xml"]);
     assert!(other.get("prior_knowledge").is_none(), "blocks of another campaign stay there: {other}");
 }
 
@@ -217,7 +217,7 @@ fn with_a_framework_memory_is_still_injected_and_its_use_counted() {
     .code(0);
     dir.fed(&["workspace", "create", "--plan", "-", "--task", "2"], PLAN).code(0);
     let path = ".ftl/workspace/002_build_active.xml";
-    let json = shown(&dir, &["workspace", "parse", path]);
+    let json = run_json(&dir, &["workspace", "parse", path]);
     let mut names: Vec<&str> = json["prior_knowledge"]["failures"]
         .as_array()
         .unwrap()
@@ -228,7 +228,7 @@ fn with_a_framework_memory_is_still_injected_and_its_use_counted() {
     assert_eq!(names, ["unused", "used"]);
     dir.ftl(&["workspace", "complete", path, "--delivered", "done", "--utilized", r#"[{"name": "used"}]"#])
         .code(0);
-    let memory = shown(&dir, &["memory", "export"]);
+    let memory = run_json(&dir, &["memory", "export"]);
     let counts = |name: &str| {
         let found = memory["failures"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
         (found["times_helped"].as_u64().unwrap(), found["times_failed"].as_u64().unwrap())
@@ -283,7 +283,7 @@ fn a_plan_without_an_objective_or_without_tasks_is_taken_as_the_original_takes_i
     let said = create(&format!(r#"{{"campaign": "tidy-up", "tasks": [{task}]}}"#))
         .says(&["note: the plan names no objective: `tidy-up` stands in for it"]);
     assert_eq!(said.out, "Created: .ftl/workspace/001_one_active.xml\n");
-    let parse = || shown(&dir, &["workspace", "parse", ".ftl/workspace/001_one_active.xml"]);
+    let parse = || run_json(&dir, &["workspace", "parse", ".ftl/workspace/001_one_active.xml"]);
     assert_eq!(parse()["objective"], "tidy-up");
     create(&format!(r#"{{"tasks": [{task}]}}"#)).says(&["note: the plan names no objective"]);
     assert_eq!(parse()["objective"], "");
@@ -312,7 +312,7 @@ fn a_lesson_without_a_fix_is_not_told() {
         dir.ftl(&["memory", "add-failure", "--json", &lesson.to_string()]).code(0);
     }
     dir.fed(&["workspace", "create", "--plan", "-", "--task", "2"], PLAN).code(0);
-    let json = shown(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
+    let json = run_json(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
     let failures = json["prior_knowledge"]["failures"].as_array().unwrap();
     let names: Vec<&str> = failures.iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["solved"]);

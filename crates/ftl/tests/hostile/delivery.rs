@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ftl_testkit::dice::Dice;
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended, PATIENCE};
+use crate::support::{CommandOutcome, Dir, PATIENCE};
 use crate::tally::{Tally, seed, tries};
 
 const SETTINGS: &str = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n[process]\nsilence = \"30s\"\n\
@@ -201,14 +201,14 @@ fn violation(dir: &Dir, texts: &[String], said: &str) -> Option<String> {
 }
 
 /// The next command, and all that was said.
-fn next(dir: &Dir, ended: &Ended) -> String {
+fn next(dir: &Dir, ended: &CommandOutcome) -> String {
     let next = dir.ftl(&["status"]).code(0);
     format!("{} {} {} {}", ended.out, ended.err, next.out, next.err)
 }
 
 #[test]
 fn a_save_during_a_delivery_is_found_afterwards() {
-    let mut dice = Dice::named(seed(), "delivery");
+    let mut dice = Dice::for_name(seed(), "delivery");
     let mut tally = Tally::of("a save during a delivery is found afterwards");
     for _ in 0..tries(12).div_ceil(FILES.len()) {
         let dir = repository("true");
@@ -232,7 +232,7 @@ fn a_save_during_a_delivery_is_found_afterwards() {
 
 #[test]
 fn a_save_during_an_undo_is_found_afterwards() {
-    let mut dice = Dice::named(seed(), "undo");
+    let mut dice = Dice::for_name(seed(), "undo");
     let mut tally = Tally::of("a save during an undo is found afterwards");
     let template = repository("true");
     template.ftl(&GO).code(0);
@@ -292,7 +292,7 @@ fn a_save_after_a_delivery_through_a_descriptor_comes_back_with_the_next_command
 }
 
 /// A delivery that found the index locked, and what somebody did to the checkout before the lock went.
-fn delivered_after(dir: &Dir, act: impl FnOnce()) -> Ended {
+fn delivered_after(dir: &Dir, act: impl FnOnce()) -> CommandOutcome {
     let lock = dir.path(".git/index.lock");
     fs::write(&lock, "").unwrap();
     let started = dir.start(&GO);

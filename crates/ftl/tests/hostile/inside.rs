@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use ftl_needs::needs;
 use rustix::process::Signal;
 
-use crate::support::{Dir, Ended, Started, ended, until};
+use crate::support::{CommandOutcome, Dir, Started, ended, until};
 use crate::tally::{Tally, tries};
 
 const FTL: &str = env!("CARGO_BIN_EXE_ftl");
@@ -188,7 +188,7 @@ impl Container {
     }
 
     /// A command inside, as `docker exec` starts one: entered from outside.
-    fn exec(&self, dir: &Dir, args: &[&str]) -> Ended {
+    fn exec(&self, dir: &Dir, args: &[&str]) -> CommandOutcome {
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.first.pid())).unwrap();
         let mut command = Command::new("nsenter");
         command.args(["-t", children.trim(), "-U", "--preserve-credentials", "-p", "-m"]);
@@ -223,7 +223,7 @@ fn has_attempt(dir: &Dir) -> bool {
 }
 
 /// Runs `ftl` in a new container of its own.
-fn in_another(dir: &Dir, args: &[&str]) -> Ended {
+fn in_another(dir: &Dir, args: &[&str]) -> CommandOutcome {
     let mut command = Command::new("unshare");
     command.args(["-Urpf", "--mount-proc", FTL]);
     ended(like(dir, command, args))

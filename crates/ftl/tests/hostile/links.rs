@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::support::{Dir, Ended, until};
+use crate::support::{CommandOutcome, Dir, until};
 use crate::tally::{Tally, seed, tries};
 
 /// Every folder below `.ftl` that is used, from the outside in.
@@ -111,7 +111,7 @@ impl Victim {
                 .set_modified(SystemTime::now() - Duration::from_secs(9 * 24 * 60 * 60))
                 .unwrap();
         }
-        let before = seen(folder.path());
+        let before = stat_files(folder.path());
         Victim { folder, before }
     }
 
@@ -121,7 +121,7 @@ impl Victim {
 
     /// What is different by now.
     fn harm(&self) -> Option<String> {
-        let now = seen(self.path());
+        let now = stat_files(self.path());
         let gone = self.before.iter().filter(|(path, seen)| now.get(*path) != Some(seen));
         let gone: Vec<String> =
             gone.map(|(path, _)| format!("{} is not what it was", path.display())).collect();
@@ -132,7 +132,7 @@ impl Victim {
     }
 }
 
-fn seen(folder: &Path) -> BTreeMap<PathBuf, Seen> {
+fn stat_files(folder: &Path) -> BTreeMap<PathBuf, Seen> {
     let mut all = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(one) = folders.pop() {
@@ -211,7 +211,7 @@ fn unlink(dir: &Dir, part: &str) {
 }
 
 /// A command that was refused says why and what to do; one that was not had nothing to do there.
-fn civil(ended: &Ended) -> Option<String> {
+fn civil(ended: &CommandOutcome) -> Option<String> {
     let is_told = ended.code == 0
         || ended.err.contains("hint: ")
         || ended.out.contains("hint: ")
@@ -223,7 +223,7 @@ fn civil(ended: &Ended) -> Option<String> {
 /// How long a command may take that must not wait for anybody.
 const MAX_COMMAND: &str = "20";
 
-fn within(dir: &Dir, words: &[&str]) -> Ended {
+fn within(dir: &Dir, words: &[&str]) -> CommandOutcome {
     let inner = dir.command(words);
     let mut command = std::process::Command::new("timeout");
     command

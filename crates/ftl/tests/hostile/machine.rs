@@ -8,7 +8,7 @@ use ftl_needs::needs;
 use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault, counted};
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended, ended};
+use crate::support::{CommandOutcome, Dir, ended};
 use crate::tally::{Tally, tries};
 
 /// How the program of [`stage`] speaks.
@@ -130,7 +130,7 @@ pub(crate) fn starts(dir: &Dir, what: &str) -> usize {
 }
 
 /// What is wrong with how a command under trouble ended: it is held with what to do, or the trouble was not met.
-fn not_held(dir: &Dir, ended: &Ended) -> Option<String> {
+fn not_held(dir: &Dir, ended: &CommandOutcome) -> Option<String> {
     if ended.code == 0 {
         return None;
     }
@@ -313,7 +313,7 @@ fn a_disk_that_fails_under_git_holds_the_step() {
 }
 
 /// A shell in namespaces of its own, in which anything may be mounted.
-fn in_namespace(dir: &Dir, script: &str) -> Ended {
+fn in_namespace(dir: &Dir, script: &str) -> CommandOutcome {
     let wanted = dir.command(&[]);
     let mut command = Command::new("unshare");
     command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Dir, Ended, Started};
+use crate::support::{CommandOutcome, Dir, Started};
 use crate::tally::{Tally, seed, tries};
 
 /// The campaign that is run, to its end on the person's branch.
@@ -109,7 +109,7 @@ pub(crate) fn amiss(dir: &Dir) -> Option<String> {
 }
 
 /// What was violated by a campaign that has ended: it is as if undisturbed, or a hold that one resume gets over.
-fn violated(dir: &Dir, ended: &Ended) -> Option<String> {
+fn violated(dir: &Dir, ended: &CommandOutcome) -> Option<String> {
     if ended.code != 0 {
         let run = run_of(dir);
         let resumed = dir.ftl(&["resume", &run]);

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault};
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended, ended, until};
+use crate::support::{CommandOutcome, Dir, ended, until};
 use crate::tally::{Tally, seed, tries};
 
 /// How much the demo tells before it is killed: several tasks have landed, and others are at work.
@@ -110,7 +110,7 @@ fn volatile_removed(out: &str) -> String {
 
 /// Whether damage is found: the command ends badly and says something.
 fn is_found(dir: &Dir) -> bool {
-    let finds = |ended: &Ended| {
+    let finds = |ended: &CommandOutcome| {
         assert!((0..128).contains(&ended.code), "a signal: {ended:#?}");
         assert!(!ended.err.contains("panicked"), "{ended:#?}");
         ended.code != 0 && !(ended.out.is_empty() && ended.err.is_empty())

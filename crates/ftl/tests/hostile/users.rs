@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ftl_needs::needs;
 
-use crate::support::{Dir, Ended, ended};
+use crate::support::{CommandOutcome, Dir, ended};
 use crate::tally::{Tally, tries};
 
 /// The user that owns the repository, and one that has nothing to do with it.
@@ -34,7 +34,7 @@ fn give(path: &Path, user: u32) {
     }
 }
 
-fn as_user(dir: &Dir, user: u32, args: &[&str]) -> Ended {
+fn as_user(dir: &Dir, user: u32, args: &[&str]) -> CommandOutcome {
     let mut command = dir.command(args);
     command.uid(user).gid(user).env("HOME", dir.path(""));
     ended(command)

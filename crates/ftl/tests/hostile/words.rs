@@ -7,11 +7,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::machine::{BUILD, bind, stage};
-use crate::support::{Dir, Ended, ended};
+use crate::support::{CommandOutcome, Dir, ended};
 use crate::tally::Tally;
 
 /// Runs `ftl` under a limit of the shell.
-fn limited(dir: &Dir, limit: &str, args: &[&str]) -> Ended {
+fn limited(dir: &Dir, limit: &str, args: &[&str]) -> CommandOutcome {
     let wanted = dir.command(&[]);
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_ftl")]).args(args);

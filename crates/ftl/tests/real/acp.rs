@@ -10,7 +10,7 @@ use ftl_agents::contract::{
     AgentAnswer, Backend as _, ConversationEnd, MONEY, PartKind, PromptPart, SessionHost, SessionLimits,
     SessionOrder, TOKENS, TURNS, converse,
 };
-use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::contract::{CommandFailure, CommandRunner, Ran};
 use ftl_agents::error::AgentError;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
@@ -34,8 +34,8 @@ const GEMINI: (&str, &str) = ("gemini", "gemini");
 struct Sign;
 
 impl CommandRunner for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
-        Err(String::from("a terminal is no shell"))
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, CommandFailure> {
+        Err(CommandFailure(String::from("a terminal is no shell")))
     }
 }
 
@@ -144,7 +144,7 @@ fn talk(agent: (&str, &str), steps: Json) -> (ConversationEnd, Heard, Room) {
     let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
     let ended = converse(&backend, order(&room), &words, &desk(&clerk));
     assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
-    (ended, clerk.heard(), room)
+    (ended, clerk.snapshot(), room)
 }
 
 fn write(path: &str) -> Json {
@@ -450,7 +450,7 @@ fn goes_on(agent: (&str, &str)) {
         let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
         let ended = converse(&backend, SessionOrder { earlier, ..order(&room) }, &words, &desk(&clerk));
         assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
-        (ended.outcome, clerk.heard())
+        (ended.outcome, clerk.snapshot())
     };
     let (first, heard) = talk(None);
     assert_eq!(first, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
@@ -476,7 +476,7 @@ fn goose_begins_anew() {
         let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
         let order = SessionOrder { earlier: Some(String::from("20261116_1")), ..order(&room) };
         let ended = converse(&backend, order, &words, &desk(&clerk));
-        let heard = clerk.heard();
+        let heard = clerk.snapshot();
         assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
         assert!(heard.opened.is_empty(), "{heard:#?}");
     }

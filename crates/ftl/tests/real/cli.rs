@@ -155,7 +155,7 @@ fn works(agent: &Agent) {
     let room = Room::new(json!({ "works": { "steps": steps } }));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = agent.talk(&room, "works", &clerk, &allowance(9));
-    let heard = clerk.heard();
+    let heard = clerk.snapshot();
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
     let tools = made(&heard);
@@ -178,7 +178,7 @@ fn is_denied(agent: &Agent) {
     let room = Room::new(json!({ "denied": { "steps": steps } }));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = agent.talk(&room, "denied", &clerk, &allowance(9));
-    let heard = clerk.heard();
+    let heard = clerk.snapshot();
     let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
     assert_eq!(denied, ["other.txt may not be written here; what may is src"], "{ended:?}");
     match agent.asks {
@@ -204,7 +204,7 @@ fn has_a_wrong_key(agent: &Agent) {
         matches!(&ended.outcome, Err(AgentError::CouldNotRun(why)) if why.contains("invalid key")),
         "{ended:?}"
     );
-    assert_eq!(clerk.heard().total(TOKENS), 0);
+    assert_eq!(clerk.snapshot().total(TOKENS), 0);
 }
 
 /// The stream of its model breaks off, again and again: that is no answer, whatever it exits with.
@@ -263,7 +263,7 @@ fn claude_refuses_an_edit_by_itself_and_goes_on() {
     std::fs::write(room.work().join("other.txt"), "other\n").unwrap();
     let clerk = Arc::new(Clerk::new(&allowance(9)));
     let ended = CLAUDE.talk(&room, "edits", &clerk, &allowance(9));
-    let heard = clerk.heard();
+    let heard = clerk.snapshot();
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?}");
     assert!(
         heard.denied.iter().any(|(_, why)| why.starts_with("other.txt may not be written here")),

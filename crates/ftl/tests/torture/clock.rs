@@ -59,8 +59,8 @@ fn what_is_suspended_is_asked_again_after_its_real_time() {
         let mut running = Running::start(command);
         let mut suspended = Instant::now();
         if let Some(millis) = second {
-            stage.until("it is suspended", |_| running.said().contains("suspended"));
-            let run = printed(&running.said()).unwrap();
+            stage.until("it is suspended", |_| running.read_output().contains("suspended"));
+            let run = printed(&running.read_output()).unwrap();
             assert!(running.kill().is_killed());
             suspended = Instant::now();
             stage.faulty(&Faults::of(STORE).clock(millis, 0), &["resume", &run]).code(0);

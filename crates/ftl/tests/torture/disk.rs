@@ -8,7 +8,7 @@ use ftl_needs::needs;
 use ftl_testkit::faults::{Call, Fault, Faults, InjectedFault, counted};
 
 use crate::oracle::{Haul, facts, is_whole, only_run};
-use crate::stage::{Ended, HAUL, Running, STORE, Stage, each, printed, scale};
+use crate::stage::{HAUL, ProcessOutcome, Running, STORE, Stage, each, printed, scale};
 
 /// The log of the database: a commit is a sync of it.
 const LOG: &str = ".ftl/store/ftl.db-wal";
@@ -24,7 +24,7 @@ fn points(faults: &Faults, most: u64) -> Vec<u64> {
 }
 
 /// Whatever was told before a process ended is in the journal; the run, if there is one.
-fn acknowledged(stage: &Stage, ended: &Ended) -> Option<String> {
+fn acknowledged(stage: &Stage, ended: &ProcessOutcome) -> Option<String> {
     let told = printed(&ended.out);
     let run = stage.runs().first().and_then(|run| run["run"].as_str().map(str::to_owned));
     if told.is_some() {
@@ -166,7 +166,7 @@ fn a_store_that_may_not_be_written_is_read() {
 }
 
 /// A shell in namespaces of its own, in which anything may be mounted.
-fn in_namespace(stage: &Stage, script: &str) -> Ended {
+fn in_namespace(stage: &Stage, script: &str) -> ProcessOutcome {
     let mut command = Command::new("unshare");
     command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);
     command.current_dir(stage.root()).env("HOME", stage.beside("")).env("FTL_BY", "tester");
@@ -193,7 +193,7 @@ fn a_small_disk_that_fills_up_loses_nothing() {
         let told = |name: &str| stage.lines(name).join("\n");
         assert_eq!(stage.lines("code"), ["1", "0"], "{ended:#?} {} {}", told("out"), told("err"));
         assert!(is_told(&told("err")), "{size} KiB: {}", told("err"));
-        let full = Ended { code: Some(1), signal: None, out: told("out"), err: told("err") };
+        let full = ProcessOutcome { code: Some(1), signal: None, out: told("out"), err: told("err") };
         let run = acknowledged(&stage, &full);
         go_on(&haul, &stage, run);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ftl_testkit::faults::{Fault, Faults};
 
 use crate::oracle::{Haul, facts, is_whole};
-use crate::stage::{Dice, Ended, HAUL, Running, STORE, Stage, each, printed, scale};
+use crate::stage::{Dice, HAUL, ProcessOutcome, Running, STORE, Stage, each, printed, scale};
 
 /// How often a run is resumed before it is stuck.
 const MAX_RESUMES: usize = 4;
@@ -56,7 +56,7 @@ fn killed_at_any_instant_it_comes_to_the_same() {
     each(&cases, |case| survive(&haul, case));
 }
 
-fn start(stage: &Stage, args: &[&str], kill: Option<Kill>) -> Ended {
+fn start(stage: &Stage, args: &[&str], kill: Option<Kill>) -> ProcessOutcome {
     match kill {
         None => stage.ftl(args),
         Some(Kill::Call(number, fault)) => stage.faulty(&Faults::of(STORE).at(number, fault), args),
@@ -87,7 +87,7 @@ fn survive(haul: &Haul, case: &Case) {
 }
 
 /// The run that a killed process has left, if it left one. What it printed is in the journal.
-fn survivor(stage: &Stage, ended: &Ended) -> Option<String> {
+fn survivor(stage: &Stage, ended: &ProcessOutcome) -> Option<String> {
     assert!(ended.is_killed() || ended.code == Some(0), "{ended:#?}");
     let told = printed(&ended.out);
     let run = stage.runs().first().and_then(|run| run["run"].as_str().map(str::to_owned));

@@ -100,8 +100,8 @@ fn a_long_chain_is_killed_twice_and_comes_to_its_end() {
     );
     let began = Instant::now();
     let mut running = Running::start(stage.command(&["run", "chain", "--script", "chain.toml"]));
-    stage.until("it is opened", |_| printed(&running.said()).is_some());
-    let run = printed(&running.said()).unwrap();
+    stage.until("it is opened", |_| printed(&running.read_output()).is_some());
+    let run = printed(&running.read_output()).unwrap();
     for links in [341, 682] {
         let far = |stage: &Stage| stage.status(&run)["meters"]["links"]["used"].as_u64() >= Some(links);
         stage.until("a third of the way is done", far);

@@ -13,7 +13,7 @@ use ftl_needs::needs;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-use crate::stage::{Ended, LOOK, Running, scale};
+use crate::stage::{LOOK, ProcessOutcome, Running, scale};
 
 /// How large a disk is.
 const DISK_BYTES: u64 = 96 * 1024 * 1024;
@@ -62,7 +62,7 @@ impl Disk {
         command
     }
 
-    fn ftl(&self, args: &[&str]) -> Ended {
+    fn ftl(&self, args: &[&str]) -> ProcessOutcome {
         Running::start(self.command(env!("CARGO_BIN_EXE_ftl"), args)).end()
     }
 

@@ -92,12 +92,12 @@ impl Stage {
     }
 
     /// Runs `ftl`.
-    pub(crate) fn ftl(&self, args: &[&str]) -> Ended {
+    pub(crate) fn ftl(&self, args: &[&str]) -> ProcessOutcome {
         Running::start(self.command(args)).end()
     }
 
     /// Runs `ftl` with faults.
-    pub(crate) fn faulty(&self, faults: &Faults, args: &[&str]) -> Ended {
+    pub(crate) fn faulty(&self, faults: &Faults, args: &[&str]) -> ProcessOutcome {
         let mut command = self.command(args);
         faults.on(&mut command).unwrap();
         Running::start(command).end()
@@ -155,7 +155,7 @@ impl Running {
     }
 
     /// What it has printed until now.
-    pub(crate) fn said(&mut self) -> String {
+    pub(crate) fn read_output(&mut self) -> String {
         text(&mut self.out)
     }
 
@@ -169,13 +169,13 @@ impl Running {
     }
 
     /// Kills it, if it has not ended by itself.
-    pub(crate) fn kill(mut self) -> Ended {
+    pub(crate) fn kill(mut self) -> ProcessOutcome {
         let _ = self.child.kill();
         self.end()
     }
 
     /// Kills it so long after now, if it has not ended by itself.
-    pub(crate) fn kill_after(mut self, time: Duration) -> Ended {
+    pub(crate) fn kill_after(mut self, time: Duration) -> ProcessOutcome {
         let end = Instant::now() + time;
         while Instant::now() < end && !self.is_over() {
             std::thread::sleep(Duration::from_micros(200));
@@ -184,7 +184,7 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> ProcessOutcome {
         let end = Instant::now() + MAX_WAIT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -197,7 +197,7 @@ impl Running {
             std::thread::sleep(LOOK);
         };
         let (out, err) = (text(&mut self.out), text(&mut self.err));
-        Ended { code: status.code(), signal: status.signal(), out, err }
+        ProcessOutcome { code: status.code(), signal: status.signal(), out, err }
     }
 }
 
@@ -209,7 +209,7 @@ fn text(file: &mut File) -> String {
 }
 
 /// How a process ended.
-pub(crate) struct Ended {
+pub(crate) struct ProcessOutcome {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) out: String,
@@ -217,7 +217,7 @@ pub(crate) struct Ended {
 }
 
 /// Of what was printed only the end is shown.
-impl fmt::Debug for Ended {
+impl fmt::Debug for ProcessOutcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tail = |text: &str| text[text.ceil_char_boundary(text.len().saturating_sub(1500))..].to_owned();
         writeln!(out, "exit code {:?}, signal {:?}", self.code, self.signal)?;
@@ -225,17 +225,17 @@ impl fmt::Debug for Ended {
     }
 }
 
-impl Ended {
+impl ProcessOutcome {
     /// The same, once its exit code is as wanted.
     #[track_caller]
-    pub(crate) fn code(self, wanted: i32) -> Ended {
+    pub(crate) fn code(self, wanted: i32) -> ProcessOutcome {
         assert_eq!(self.code, Some(wanted), "{self:#?}");
         self
     }
 
     /// The same, once it said these words, on one stream or the other.
     #[track_caller]
-    pub(crate) fn says(self, words: &[&str]) -> Ended {
+    pub(crate) fn says(self, words: &[&str]) -> ProcessOutcome {
         for word in words {
             assert!(self.out.contains(word) || self.err.contains(word), "no {word:?} in {self:#?}");
         }
@@ -249,7 +249,7 @@ impl Ended {
 
     /// The same, once it came to an end that is documented: no panic, no signal, no other code.
     #[track_caller]
-    pub(crate) fn civil(self) -> Ended {
+    pub(crate) fn civil(self) -> ProcessOutcome {
         let documented = [0, 1, 2, 3, 4, 5, 6, 130];
         assert!(self.code.is_some_and(|code| documented.contains(&code)), "{self:#?}");
         assert!(!self.err.contains("panicked") && !self.err.contains("is locked"), "{self:#?}");

@@ -30,7 +30,7 @@ fn orphan(stage: &Stage) -> String {
     stage.write("desk.toml", WORKER);
     let mut owner = Running::start(stage.command(&DESK));
     stage.until("the agent works", |stage| stage.lines("begun").len() == 1);
-    let run = printed(&owner.said()).unwrap();
+    let run = printed(&owner.read_output()).unwrap();
     stage.until("everybody waits", |stage| stage.status(&run)["waits"].as_array().unwrap().len() == 3);
     assert!(owner.kill().is_killed());
     assert_eq!(stage.status(&run)["standing"], "interrupted");
@@ -134,7 +134,7 @@ fn a_stopped_owner_that_comes_back_is_refused() {
     let work = "clerks=[{\"name\":\"cy\",\"job\":\"work\"}]";
     let mut owner = Running::start(stage.command(&["run", "desk", work, "--script", "desk.toml"]));
     stage.until("the agent works", |stage| stage.lines("begun").len() == 1);
-    let run = printed(&owner.said()).unwrap();
+    let run = printed(&owner.read_output()).unwrap();
     signal("STOP", owner.pid());
     let agents = |stage: &Stage| alive(stage, &run).iter().filter(|one| one.contains("begun")).count();
     assert!(agents(&stage) > 0);
@@ -164,7 +164,7 @@ fn an_order_takes_a_run_from_a_stopped_owner() {
     stage.write("desk.toml", WORKER);
     let mut owner = Running::start(stage.command(&DESK));
     stage.until("the agent works", |stage| stage.lines("begun").len() == 1);
-    let run = printed(&owner.said()).unwrap();
+    let run = printed(&owner.read_output()).unwrap();
     stage.until("everybody waits", |stage| stage.status(&run)["waits"].as_array().unwrap().len() == 3);
     signal("STOP", owner.pid());
     let (asked, held) = (instance(&stage, &run, "question"), instance(&stage, &run, "held"));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ftl_testkit::faults::{Fault, Faults, counted};
 use serde_json::Value as Json;
 
-use crate::stage::{Dice, Ended, Stage, each, scale};
+use crate::stage::{Dice, ProcessOutcome, Stage, each, scale};
 
 /// Every command of the way, and the phase that the task is in afterwards.
 const STEPS: &[(&[&str], &str)] = &[
@@ -97,7 +97,7 @@ fn say(stage: &Stage, step: usize, first: Option<&Faults>) -> bool {
     let (mut faults, mut was_killed) = (first, false);
     for _ in 0..MAX_TRIES {
         let is_faulty = faults.is_some();
-        let ended: Ended = match faults.take() {
+        let ended: ProcessOutcome = match faults.take() {
             Some(faults) => stage.faulty(faults, &args),
             None => stage.ftl(&args),
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use ftl_git::{Checked, ErrorKind, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid};
+use ftl_git::{CallbackError, Checked, ErrorKind, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, key, lines};
@@ -80,8 +80,9 @@ fn what_fails_does_not_land() {
     let (id, key) = (stage.id(1), key(1));
     let base = stage.repo.tree_of(&tip).unwrap();
     let landing = Landing { worktree: &id, key: &key, tree: Some(&base), message: "m", when: WHEN };
-    let land =
-        |landing: &Landing<'_>| stage.repo.land(landing, &Cancel::new(), &mut |_| Err("no disk".to_owned()));
+    let land = |landing: &Landing<'_>| {
+        stage.repo.land(landing, &Cancel::new(), &mut |_| Err(CallbackError::new("no disk")))
+    };
     assert_eq!(land(&landing).unwrap_err().trouble, ErrorKind::Stale);
     assert!(land(&Landing { tree: None, ..landing.clone() }).unwrap_err().message.contains("no disk"));
     let long = "x".repeat(MAX_MESSAGE_BYTES + 1);

@@ -55,10 +55,12 @@ fn what_is_asked_twice_is_done_once() {
 fn a_setup_that_fails_is_run_again() {
     let stage = Stage::new();
     let id = stage.id(1);
-    let failed = stage.repo.open_worktree(&id, &stage.run, &mut |_| Err("no network".to_owned()));
+    let failed =
+        stage.repo.open_worktree(&id, &stage.run, &mut |_| Err(ftl_git::CallbackError::new("no network")));
     assert!(failed.unwrap_err().message.contains("no network"));
     let made = stage.repo.open_worktree(&id, &stage.run, &mut |path| {
-        fs::write(path.join("made.log"), "by setup").map_err(|error| error.to_string())
+        fs::write(path.join("made.log"), "by setup")
+            .map_err(|error| ftl_git::CallbackError::new(error.to_string()))
     });
     assert!(made.unwrap().path.join("made.log").exists());
 }

@@ -65,7 +65,7 @@ fn deliver(repo: &Repo) -> Result<(), GitError> {
 }
 
 /// Every file in a folder: which one, since when, and what is in it.
-fn seen(folder: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)> {
+fn stat_files(folder: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let look = |path: PathBuf| {
         let found = fs::symlink_metadata(&path).unwrap();
@@ -86,7 +86,7 @@ fn sweep(limited: Limited, is_undo: bool) {
     for name in ["one.txt", "two.txt", "new.txt"] {
         fs::write(victim.path().join(name), format!("mine: {name}\n")).unwrap();
     }
-    let before = seen(victim.path());
+    let before = stat_files(victim.path());
     copy(&folder, template.path());
     for at in 1..500 {
         fs::remove_dir_all(&root).unwrap();
@@ -100,9 +100,9 @@ fn sweep(limited: Limited, is_undo: bool) {
             true => format!("{:?}", repo.undo_delivery(&stage.run, "Ada")),
         };
         let what = format!("at {at} ({limited:?}, undo: {is_undo}): {said}");
-        assert_eq!(seen(victim.path()), before, "the delivery was led out of the checkout {what}");
+        assert_eq!(stat_files(victim.path()), before, "the delivery was led out of the checkout {what}");
         let _ = plain.look_at_retained();
-        assert_eq!(seen(victim.path()), before, "the look was led out of the checkout {what}");
+        assert_eq!(stat_files(victim.path()), before, "the look was led out of the checkout {what}");
         swapper.put_back();
         plain.look_at_retained().unwrap_or_else(|error| panic!("{what}: {error}"));
         let text = fs::read_to_string(root.join("src/one.txt")).unwrap_or_default();

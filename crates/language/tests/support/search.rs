@@ -40,7 +40,7 @@ pub struct Seen<'a> {
 
 impl Seen<'_> {
     /// The answers of actions of that name that were heard and accepted.
-    pub fn heard(&self, whom: &str) -> Vec<Value> {
+    pub fn list_answers(&self, whom: &str) -> Vec<Value> {
         let mut answers = Vec::new();
         for entry in &self.decision.entries {
             if let Fact::Heard { action, answer: ftl_core::run::Answer::Done(value), .. } = &entry.fact

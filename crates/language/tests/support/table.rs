@@ -101,7 +101,7 @@ impl Table {
             let walk = AssertUnwindSafe(|| Walk::new(self, case, library).through());
             match catch_unwind(walk) {
                 Ok(stage) => covered.add(&stage),
-                Err(panic) => failed.push(said(&*panic)),
+                Err(panic) => failed.push(read_panic(&*panic)),
             }
         }
         assert!(
@@ -445,7 +445,7 @@ impl Covered {
 }
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
+fn read_panic(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }

@@ -8,6 +8,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -147,27 +148,63 @@ pub struct Meta<'a> {
     pub objective: &'a str,
 }
 
-/// Reads one answer out of a text. `expected` is the mode of the file it stands in, for answers that do not say.
-pub fn read_answer(text: &str, expected: Option<ExplorerMode>) -> Result<ExplorerAnswer, String> {
-    if text.len() > MAX_ANSWER_BYTES {
-        return Err(format!("an answer of {} bytes; the limit is {MAX_ANSWER_BYTES}", text.len()));
+/// Why something is no answer of an explorer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExplorerAnswerError {
+    /// It has so many bytes, more than the limit.
+    Large(usize),
+    /// There is no JSON object in it.
+    NoObject,
+    /// It names a mode that there is not.
+    UnknownMode(String),
+    /// Its mode is of this kind, and no string.
+    ModeKind(&'static str),
+    /// It does not say of which mode it is, and nobody else does.
+    NoMode,
+    /// The answer of that mode has no status.
+    NoStatus(ExplorerMode),
+}
+
+impl fmt::Display for ExplorerAnswerError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExplorerAnswerError::Large(bytes) => {
+                write!(out, "an answer of {bytes} bytes; the limit is {MAX_ANSWER_BYTES}")
+            }
+            ExplorerAnswerError::NoObject => out.write_str("no JSON object in the answer"),
+            ExplorerAnswerError::UnknownMode(word) => write!(out, "unknown mode {word:?}"),
+            ExplorerAnswerError::ModeKind(kind) => write!(out, "mode is {kind}, not a string"),
+            ExplorerAnswerError::NoMode => out.write_str("an answer without a mode"),
+            ExplorerAnswerError::NoStatus(mode) => write!(out, "{}: no status", mode.word()),
+        }
     }
-    let json = extract::object(text).ok_or("no JSON object in the answer")?;
+}
+
+impl std::error::Error for ExplorerAnswerError {}
+
+/// Reads one answer out of a text. `expected` is the mode of the file it stands in, for answers that do not say.
+pub fn read_answer(
+    text: &str,
+    expected: Option<ExplorerMode>,
+) -> Result<ExplorerAnswer, ExplorerAnswerError> {
+    if text.len() > MAX_ANSWER_BYTES {
+        return Err(ExplorerAnswerError::Large(text.len()));
+    }
+    let json = extract::object(text).ok_or(ExplorerAnswerError::NoObject)?;
     answer(json, expected)
 }
 
 /// Takes an object as an answer: it must have one of the four modes and a status.
-pub fn answer(mut json: Json, expected: Option<ExplorerMode>) -> Result<ExplorerAnswer, String> {
+pub fn answer(mut json: Json, expected: Option<ExplorerMode>) -> Result<ExplorerAnswer, ExplorerAnswerError> {
     let named = match json.get("mode") {
         None | Some(Json::Null) => None,
         Some(Json::String(word)) => {
-            Some(ExplorerMode::parse(word).ok_or_else(|| format!("unknown mode {word:?}"))?)
+            Some(ExplorerMode::parse(word).ok_or_else(|| ExplorerAnswerError::UnknownMode(word.clone()))?)
         }
-        Some(other) => return Err(format!("mode is {}, not a string", other.kind())),
+        Some(other) => return Err(ExplorerAnswerError::ModeKind(other.kind())),
     };
-    let mode = named.or(expected).ok_or("an answer without a mode")?;
-    let status =
-        json.get("status").and_then(Json::as_str).ok_or_else(|| format!("{}: no status", mode.word()))?;
+    let mode = named.or(expected).ok_or(ExplorerAnswerError::NoMode)?;
+    let status = json.get("status").and_then(Json::as_str).ok_or(ExplorerAnswerError::NoStatus(mode))?;
     let standing = ExplorerStatus::read(status);
     let status = status.to_owned();
     json.put("mode", mode.word());
@@ -191,7 +228,7 @@ pub fn read_stream(text: &str) -> (Vec<ExplorerAnswer>, Vec<String>) {
     for json in pieces(text) {
         match answer(json, None) {
             Ok(answer) => answers.push(answer),
-            Err(why) => ignored.push(why),
+            Err(error) => ignored.push(error.to_string()),
         }
     }
     (answers, ignored)
@@ -223,7 +260,7 @@ pub fn read_files(cache: &Path) -> (Vec<ExplorerAnswer>, Vec<String>) {
     for mode in ExplorerMode::ALL {
         let path = cache.join(mode.file_name());
         let Some(text) = read(&path) else { continue };
-        match text.and_then(|text| read_answer(&text, Some(mode))) {
+        match text.and_then(|text| read_answer(&text, Some(mode)).map_err(|error| error.to_string())) {
             Ok(answer) => answers.push(answer),
             Err(why) => ignored.push(format!("{}: {why}", path.display())),
         }

@@ -325,7 +325,7 @@ fn allow(at: &At<'_>, found: &mut Found) -> Vec<String> {
     for item in items {
         match item.as_str().map(|text| FindingAllowance::parse(text, "the plan").map(|_| text)) {
             Some(Ok(text)) => allowed.push(text.to_owned()),
-            Some(Err(message)) => found.add(at.path("allow"), at.says(&message), hint),
+            Some(Err(error)) => found.add(at.path("allow"), at.says(&error.to_string()), hint),
             None => found.add(at.path("allow"), at.says("allow must be a list of strings"), hint),
         }
     }

@@ -244,7 +244,7 @@ fn path_of(problem: &PlanProblem, revised: &CampaignPlan) -> String {
 }
 
 /// Reads only what the graph of a campaign is made of: a task's seq, what it depends on, how far it is.
-pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, TaskStatus), String> {
+pub(crate) fn read_outline(json: &Json) -> Result<(String, Vec<String>, TaskStatus), String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str);
     let number = || json.get("seq")?.as_whole().map(|number| format!("{number:03}"));
     let seq = text("seq").map(str::to_owned).or_else(number).ok_or("a task has no seq")?;
@@ -254,7 +254,7 @@ pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, TaskStatus), St
 }
 
 /// Reads a task as `campaign.json` has it, also one of the FTL plugin's, which says less.
-pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
+pub(crate) fn read_task(json: &Json) -> Result<CampaignTask, String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
     let count = |key: &str| json.get(key).and_then(Json::as_whole).and_then(|n| u64::try_from(n).ok());
     let (seq, depends, status) = read_outline(json)?;

@@ -2,9 +2,10 @@
 //! other's way. It is for people and changes nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use ftl_core::json::{Json, JsonExt as _};
-use ftl_core::plan::{Graph, TaskIndex};
+use ftl_core::plan::{Graph, Problems, TaskIndex};
 
 use super::{CampaignPlan, PlanTask};
 
@@ -33,13 +34,25 @@ pub struct Conflict {
     pub files: Vec<String>,
 }
 
+/// What is wrong with the graph of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphError(Problems);
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problems: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        out.write_str(&problems.join("; "))
+    }
+}
+
+impl std::error::Error for GraphError {}
+
 impl<'a> Preview<'a> {
     /// A plan that is valid; an error where its graph is none.
-    pub fn of(plan: &'a CampaignPlan) -> Result<Preview<'a>, String> {
+    pub fn of(plan: &'a CampaignPlan) -> Result<Preview<'a>, GraphError> {
         let arrows: Vec<(&str, &[String])> =
             plan.tasks.iter().map(|task| (task.seq.as_str(), task.depends.as_slice())).collect();
-        let graph = Graph::build(&arrows)
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        let graph = Graph::build(&arrows).map_err(GraphError)?;
         let mut depth = vec![0_usize; graph.len()];
         for place in graph.order() {
             let above = graph.depends(*place).iter().map(|parent| depth[parent.index()] + 1);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use ftl_agents::contract::{Backend, Enforced};
 use ftl_agents::model::concurrency::ConcurrencyLimit;
 use ftl_agents::model::{Model, ModelEndpoint};
 use ftl_agents::scripted::{MAX_SCRIPT_BYTES, Script, Scripted};
-use ftl_agents::secrets::{SecretKey, Secrets, is_secret_variable};
+use ftl_agents::secrets::{KeyError, SecretKey, Secrets, is_secret_variable};
 use ftl_agents::timing::{RealTime, RetryPolicy, Timing};
 
 use ftl_process::programs;
@@ -29,11 +30,39 @@ const ALWAYS: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "NOD
 pub struct Hall<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     rooms: PathBuf,
-    keys: BTreeMap<String, Result<SecretKey, String>>,
+    keys: BTreeMap<String, Result<SecretKey, KeyError>>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
     environment: Environment,
 }
+
+/// Why an agent of the settings cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackendError {
+    /// Its key is not there.
+    Key(KeyError),
+    /// Its script cannot be read, or is none.
+    Script {
+        /// The file of the script.
+        file: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// It lives in the person's home, and nothing says where that is.
+    NoHome,
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackendError::Key(error) => error.fmt(out),
+            BackendError::Script { file, message } => write!(out, "`{}`: {message}", file.display()),
+            BackendError::NoHome => out.write_str("HOME is not set, and `home` is `own`"),
+        }
+    }
+}
+
+impl std::error::Error for BackendError {}
 
 impl<'a> Hall<'a> {
     /// The same with one thing more that must never be seen.
@@ -91,13 +120,13 @@ impl<'a> Hall<'a> {
     }
 
     /// The backend of an agent, or why it cannot be used.
-    pub fn backend(&self, agent: &AgentSettings) -> Result<Arc<dyn Backend>, String> {
-        let key = self.keys.get(&agent.name).cloned().transpose()?;
+    pub fn backend(&self, agent: &AgentSettings) -> Result<Arc<dyn Backend>, BackendError> {
+        let key = self.keys.get(&agent.name).cloned().transpose().map_err(BackendError::Key)?;
         self.build(agent, key)
     }
 
     /// What an agent enforces; that does not depend on its key.
-    pub fn enforces(&self, agent: &AgentSettings) -> Result<Enforced, String> {
+    pub fn enforces(&self, agent: &AgentSettings) -> Result<Enforced, BackendError> {
         self.build(agent, None).map(|backend| backend.enforces())
     }
 
@@ -119,15 +148,14 @@ impl<'a> Hall<'a> {
         (!is_there).then(|| program.display().to_string())
     }
 
-    fn build(&self, agent: &AgentSettings, key: Option<SecretKey>) -> Result<Arc<dyn Backend>, String> {
+    fn build(&self, agent: &AgentSettings, key: Option<SecretKey>) -> Result<Arc<dyn Backend>, BackendError> {
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(match &agent.kind {
             AgentKind::Scripted { script } => {
-                let text =
-                    folder::read_named_text(script, MAX_SCRIPT_BYTES).map_err(|error| error.to_string());
-                let script = text
-                    .and_then(|text| Script::parse(&text))
-                    .map_err(|error| format!("`{}`: {error}", script.display()))?;
+                let wrong = |message: String| BackendError::Script { file: script.clone(), message };
+                let text = folder::read_named_text(script, MAX_SCRIPT_BYTES)
+                    .map_err(|error| wrong(error.to_string()))?;
+                let script = Script::parse(&text).map_err(|error| wrong(error.to_string()))?;
                 Arc::new(Scripted::new(&agent.name, script, secrets, timing))
             }
             AgentKind::Model(service) => {
@@ -167,9 +195,9 @@ impl<'a> Hall<'a> {
         &self,
         around: &AgentEnvironment,
         name: &str,
-    ) -> Result<Vec<(String, OsString)>, String> {
+    ) -> Result<Vec<(String, OsString)>, BackendError> {
         let home = match around.own_home {
-            true => self.variable("HOME").ok_or("HOME is not set, and `home` is `own`")?,
+            true => self.variable("HOME").ok_or(BackendError::NoHome)?,
             false => self.private_home(name).into_os_string(),
         };
         let mut env = vec![(String::from("HOME"), home)];

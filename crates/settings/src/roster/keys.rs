@@ -4,6 +4,7 @@
 //! a key of the person goes only to the host that belongs to it, or to this very machine. Otherwise a
 //! cloned repository could have any key sent anywhere.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// Where a key is.
@@ -29,7 +30,7 @@ const OWN_HOSTS: [(&str, &str); 8] = [
 
 /// Whether a key may go to an address that stands in a file which came with a repository, or anywhere
 /// else.
-pub fn may_go(key: &KeySource, url: &str, shared: bool) -> Result<(), String> {
+pub fn may_go(key: &KeySource, url: &str, shared: bool) -> Result<(), KeyLeak> {
     let host = host(url);
     if !shared || is_this_machine(host) {
         return Ok(());
@@ -41,8 +42,26 @@ pub fn may_go(key: &KeySource, url: &str, shared: bool) -> Result<(), String> {
     if own && url.starts_with("https://") {
         return Ok(());
     }
-    Err(format!("a file that came with a repository would send the key in {named} to {host}"))
+    Err(KeyLeak { key: named, host: host.to_owned() })
 }
+
+/// A key that a file which came with a repository would send somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyLeak {
+    /// Where the key is: a variable or a file.
+    pub key: String,
+    /// Where it would go.
+    pub host: String,
+}
+
+impl fmt::Display for KeyLeak {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KeyLeak { key, host } = self;
+        write!(out, "a file that came with a repository would send the key in {key} to {host}")
+    }
+}
+
+impl std::error::Error for KeyLeak {}
 
 /// The host of an address: no user, no port.
 pub(super) fn host(url: &str) -> &str {

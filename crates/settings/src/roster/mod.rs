@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{CommandKind, Environment, VariableRule};
 use crate::origin::{ConfigError, Origin};
-pub use build::Hall;
+pub use build::{BackendError, Hall};
 use fields::Reader;
 pub use keys::KeySource;
 use needs::{Need, Unfit, has_rule};
@@ -428,10 +428,10 @@ fn service(reader: &mut Reader<'_>) -> Result<Service, ConfigError> {
             &url,
             reader.is_shared("url") || reader.is_shared("key") || reader.is_shared("key_file"),
         )
-        .map_err(|message| {
+        .map_err(|leak| {
             let hint =
                 "say it in .ftl/config.toml or in your own settings, where no repository can change it";
-            reader.wrong("key", message, hint)
+            reader.wrong("key", leak.to_string(), hint)
         })?;
     }
     let calls = reader.word("calls", &Calls::WORDS)?.and_then(|word| Calls::parse(&word)).unwrap_or_default();

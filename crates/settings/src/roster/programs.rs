@@ -40,12 +40,12 @@ pub(super) fn spoken(reader: &mut Reader<'_>) -> Result<Spoken, ConfigError> {
 pub(super) fn adapted(reader: &mut Reader<'_>) -> Result<Adapted, ConfigError> {
     let named = reader.needed_text("adapter")?;
     let adapter = match Adapter::names().any(|one| one == named) {
-        true => Adapter::built_in(&named),
+        true => Adapter::built_in(&named).map_err(|error| error.to_string()),
         false if named.ends_with(".toml") => {
             let path = reader.needed_path("adapter")?;
             own(&path)
         }
-        false => Adapter::built_in(&named),
+        false => Adapter::built_in(&named).map_err(|error| error.to_string()),
     };
     let adapter = adapter.map_err(|why| {
         reader.wrong("adapter", why, "an adapter is one of those, or the path of a file that ends in .toml")

@@ -190,7 +190,7 @@ fn keys_are_looked_up_once_and_hidden() {
     assert_eq!(hall.secrets().redact("it is test-key-0123."), "it is [hidden].");
     assert!(hall.backend(agent).is_ok());
     let poor = Hall::new(&roster, &|_| None, Path::new("rooms"));
-    assert!(poor.backend(agent).err().unwrap().contains("the variable SOME_KEY"));
+    assert!(poor.backend(agent).err().unwrap().to_string().contains("the variable SOME_KEY"));
     assert!(poor.enforces(agent).is_ok(), "what it enforces does not depend on a key");
 }
 

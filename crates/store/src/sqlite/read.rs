@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
 use crate::{ContentDigest, Hash, Most, Newest, PendingCommand, RunRow, StoreError, StoredEntry};
-use ftl_folder::id::RunId;
+use ftl_folder::id::{RunId, RunIdError};
 
 /// How many connections are kept for the next one who reads.
 const MAX_IDLE_READERS: usize = 4;
@@ -248,8 +248,8 @@ pub(super) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 
 fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let name: String = row.get(0)?;
-    let run = name.parse().map_err(|told: String| {
-        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, told.into())
+    let run = name.parse().map_err(|error: RunIdError| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     })?;
     Ok(RunRow {
         run,

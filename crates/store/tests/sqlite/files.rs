@@ -10,7 +10,7 @@ use ftl_store::{
     Append, ContentDigest, FORMAT, MAX_CONTENT_BYTES, Notebook as _, SqliteStore, Store as _, StoreError,
 };
 
-use crate::support::{Place, add, assert_whole, child, lines, name, told};
+use crate::support::{Place, add, assert_whole, child, lines, name, read_child_order};
 
 #[test]
 fn reading_makes_nothing() {
@@ -342,7 +342,7 @@ fn a_log_without_its_memory_is_not_read_where_nothing_may_be_written() {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_cannot_read_the_log() {
-    let Some((folder, _)) = told() else { return };
+    let Some((folder, _)) = read_child_order() else { return };
     match SqliteStore::open(&folder) {
         Err(StoreError::ReadOnly(told)) => assert!(told.contains("read a copy of it"), "{told}"),
         other => panic!("{other:?}"),
@@ -353,7 +353,7 @@ fn child_cannot_read_the_log() {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_reads_what_it_may_not_write() {
-    let Some((folder, word)) = told() else { return };
+    let Some((folder, word)) = read_child_order() else { return };
     let store = SqliteStore::open(&folder).unwrap();
     let due: u64 = word.parse().unwrap();
     assert!(matches!(store.writable(), Err(StoreError::ReadOnly(_))), "{:?}", store.writable());
@@ -390,7 +390,7 @@ fn a_disk_without_room_is_told_as_full_and_forgets_nothing() {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_fills_the_disk() {
-    let Some((folder, _)) = told() else { return };
+    let Some((folder, _)) = read_child_order() else { return };
     let store = SqliteStore::open(&folder).unwrap();
     let row = store.run(&name(1)).unwrap().unwrap();
     let lease = ftl_store::Lease { run: name(1), epoch: 1, owner: row.owner.unwrap() };

@@ -10,7 +10,7 @@ use ftl_store::{
 };
 use ftl_testkit::faults::{Call, Faults, counted};
 
-use crate::support::{Place, add, assert_whole, child, lines, name, told};
+use crate::support::{Place, add, assert_whole, child, lines, name, read_child_order};
 
 /// Something that is done to a store, or to a file of it.
 type Deed<T> = fn(&T);
@@ -608,7 +608,7 @@ fn a_step_syncs_the_log_once_and_nothing_else() {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_appends() {
-    let Some((folder, word)) = told() else { return };
+    let Some((folder, word)) = read_child_order() else { return };
     let store = SqliteStore::open(&folder).unwrap();
     let lease = store.take(&name(1), 2, "child").unwrap();
     for seq in 21..21 + word.parse::<u64>().unwrap() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ftl_store::{Append, Lease, SqliteStore, Store, StoreError};
 
-use crate::support::{Place, add, assert_whole, child, lines, name, told};
+use crate::support::{Place, add, assert_whole, child, lines, name, read_child_order};
 
 const PROCESSES: u64 = 24;
 const TURNS: u64 = 8;
@@ -50,7 +50,7 @@ fn many_processes_write_at_once_and_nothing_is_lost() {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_takes_part() {
-    let Some((folder, word)) = told() else { return };
+    let Some((folder, word)) = read_child_order() else { return };
     let n: u64 = word.parse().unwrap();
     let store = SqliteStore::open(&folder).unwrap();
     let own = add(&store, n);
@@ -124,7 +124,7 @@ fn many_processes_make_one_store() {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_makes() {
-    let Some((folder, word)) = told() else { return };
+    let Some((folder, word)) = read_child_order() else { return };
     let store = SqliteStore::open(&folder).unwrap();
     add(&store, word.parse().unwrap());
     eprintln!("name {}", store.name().unwrap());
@@ -182,7 +182,7 @@ fn kill_in_the_middle(place: &Place, round: u64) -> Vec<(u64, u64)> {
 #[test]
 #[ignore = "part of other tests, which start it in a process of its own"]
 fn child_writes_without_end() {
-    let Some((folder, _)) = told() else { return };
+    let Some((folder, _)) = read_child_order() else { return };
     let store = SqliteStore::open(&folder).unwrap();
     let say = Mutex::new(());
     thread::scope(|scope| {

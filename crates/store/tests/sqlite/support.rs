@@ -108,6 +108,6 @@ pub(crate) fn child(test: &str, folder: &Path, word: &str) -> Command {
 }
 
 /// What a child was told. `None` when somebody runs the ignored tests by hand.
-pub(crate) fn told() -> Option<(PathBuf, String)> {
+pub(crate) fn read_child_order() -> Option<(PathBuf, String)> {
     Some((PathBuf::from(std::env::var_os(FOLDER)?), std::env::var(WORD).ok()?))
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio, exit};
 use std::time::Duration;
 
-use ftl_agents::mcp_endpoint::{VARIABLE, Visit};
+use ftl_agents::mcp_endpoint::{ToolAnswer, VARIABLE, Visit};
 use serde_json::{Value as Json, json};
 
 fn main() {
@@ -194,8 +194,8 @@ impl Player {
     fn visit(&self, tool: &str, args: &Json) -> Back {
         let window = self.window.as_ref().expect("a window");
         match Visit::at(window).unwrap().call(tool, args.clone()) {
-            Ok(text) => Back::Fine(json!(text)),
-            Err(_) => Back::Failed,
+            ToolAnswer::Done(text) => Back::Fine(json!(text)),
+            ToolAnswer::Failed(_) => Back::Failed,
         }
     }
 

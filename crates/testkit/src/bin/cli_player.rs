@@ -79,25 +79,25 @@ fn make(tool: &str, args: &Json) -> Result<(), String> {
 }
 
 /// What a turn may end with.
-enum Ended {
+enum ActEnd {
     GoesOn,
     Said(String),
 }
 
 /// Plays how an act ends.
-fn finish(act: &Json, say: &dyn Fn(&str)) -> Ended {
+fn finish(act: &Json, say: &dyn Fn(&str)) -> ActEnd {
     let end = &act["end"];
     if end.get("submit").is_some() {
         call_window("submit", &end["submit"]);
-        return Ended::Said(String::from("It is done."));
+        return ActEnd::Said(String::from("It is done."));
     }
     if let Some(question) = end["ask"].as_str() {
         call_window("ask", &json!({ "question": question }));
-        return Ended::Said(String::from("I have asked."));
+        return ActEnd::Said(String::from("I have asked."));
     }
     if let Some(text) = end["say"].as_str() {
         say(text);
-        return Ended::Said(text.to_owned());
+        return ActEnd::Said(text.to_owned());
     }
     match end.as_str() {
         Some("dies") => {
@@ -111,7 +111,7 @@ fn finish(act: &Json, say: &dyn Fn(&str)) -> Ended {
         Some("floods") => loop {
             say(&"flood ".repeat(FLOOD_BYTES / 6));
         },
-        _ => Ended::GoesOn,
+        _ => ActEnd::GoesOn,
     }
 }
 
@@ -144,7 +144,7 @@ fn control(acts: &[Json], lines: &mut StdinLock<'_>) {
                 let delta = json!({ "type": "text_delta", "text": text });
                 stream(&json!({ "type": "content_block_delta", "delta": delta }));
             };
-            if let Ended::Said(text) = finish(act, &delta) {
+            if let ActEnd::Said(text) = finish(act, &delta) {
                 break text;
             }
         };
@@ -235,7 +235,7 @@ fn plain(acts: &[Json], lines: &mut StdinLock<'_>) {
             tell(&json!({ "kind": "did", "what": call[0], "nr": format!("{at}.{nr}"), "with": call[1],
                 "fine": made.is_ok() }));
         }
-        if let Ended::Said(text) = finish(act, &say) {
+        if let ActEnd::Said(text) = finish(act, &say) {
             tell(&json!({ "kind": "over", "fine": true, "last": text }));
             return;
         }

@@ -126,7 +126,7 @@ impl Seen {
     }
 
     /// The newest marker wins, and steps are counted from the message that carries it.
-    fn said(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         self.user = text.to_owned();
         self.system.push('\n');
         self.system.push_str(text);
@@ -171,7 +171,7 @@ impl Seen {
             for part in &parts {
                 match word(part, "type") {
                     "tool_result" => self.last_tool = text_of(part.get("content").unwrap_or(&Json::Null)),
-                    "text" => self.said(word(part, "text")),
+                    "text" => self.add_text(word(part, "text")),
                     _ => {}
                 }
             }
@@ -197,7 +197,7 @@ impl Seen {
                     self.system.push('\n');
                     self.system.push_str(&text);
                 }
-                _ => self.said(&text),
+                _ => self.add_text(&text),
             }
         }
     }
@@ -226,7 +226,7 @@ impl Seen {
                 if let Some(response) = part.get("functionResponse") {
                     self.last_tool = text_of(response.get("response").unwrap_or(&Json::Null));
                 } else if part.get("text").is_some() {
-                    self.said(word(part, "text"));
+                    self.add_text(word(part, "text"));
                 }
             }
         }
@@ -264,7 +264,7 @@ impl Seen {
                 theirs = false;
                 let text = text_of(item.get("content").unwrap_or(&Json::Null));
                 match word(item, "role") {
-                    "user" => self.said(&text),
+                    "user" => self.add_text(&text),
                     _ => {
                         self.system.push('\n');
                         self.system.push_str(&text);

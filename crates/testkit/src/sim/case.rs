@@ -143,7 +143,7 @@ const PROTOCOLS: [(&str, u64); 8] = [
 impl Case {
     /// The case of a seed.
     pub(super) fn of(seed: u64) -> Case {
-        let mut dice = Dice::named(seed, "case");
+        let mut dice = Dice::for_name(seed, "case");
         let protocol = protocol(&mut dice);
         let exact = dice.chance(60);
         let people = *dice.pick(&[People::Patient, People::Busy, People::Wild]).unwrap_or(&People::Busy);

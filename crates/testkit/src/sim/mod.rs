@@ -59,7 +59,7 @@ pub struct Options {
 
 /// A simulation that came to its end, with nothing found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct SimulationOutcome {
     /// The bytes of all entries, with epochs and hashes.
     pub journal: Vec<u8>,
     /// How many steps it took.
@@ -137,6 +137,6 @@ impl fmt::Display for Found {
 }
 
 /// Simulates a seed.
-pub fn simulate(seed: u64, options: Options) -> Result<Ended, Box<Found>> {
+pub fn simulate(seed: u64, options: Options) -> Result<SimulationOutcome, Box<Found>> {
     stage::simulate(seed, options)
 }

@@ -21,7 +21,7 @@ pub(super) struct Said {
     pub(super) by: String,
 }
 
-fn said(order: &Order, by: &str) -> Said {
+fn encode_order(order: &Order, by: &str) -> Said {
     Said { body: serde_json::to_string(order).unwrap_or_default(), by: by.to_owned() }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn help(run: &Run, round: u64) -> Vec<Said> {
                 (None, false) if round > PATIENCE => stop(id, &by),
                 (None, false) => Order::Resume { instance: id, by: by.clone() },
             };
-            all.push(said(&order, &by));
+            all.push(encode_order(&order, &by));
         }
         for (action, open) in instance.open.iter() {
             let by = format!("helper-{round}-{id}-{action}");
@@ -51,11 +51,11 @@ pub(super) fn help(run: &Run, round: u64) -> Vec<Said> {
                 OpenKind::Question => {
                     let value = plain(&answer_type(run, instance, open.place));
                     let order = Order::Answer { instance: id, action: Some(*action), value, by: by.clone() };
-                    all.push(said(&order, &by));
+                    all.push(encode_order(&order, &by));
                 }
                 OpenKind::Words(words) => {
                     let next = words.iter().find(|word| &***word == "next").or(words.first());
-                    all.extend(next.map(|word| said(&say(id, word.clone(), &by), &by)));
+                    all.extend(next.map(|word| encode_order(&say(id, word.clone(), &by), &by)));
                 }
                 OpenKind::Call | OpenKind::Child(_) | OpenKind::Record => {}
                 OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => {}
@@ -68,7 +68,7 @@ pub(super) fn help(run: &Run, round: u64) -> Vec<Said> {
 /// The end of the whole run, when nothing else helps.
 pub(super) fn give_up(round: u64) -> Said {
     let by = format!("helper-{round}");
-    said(&stop(ROOT, &by), &by)
+    encode_order(&stop(ROOT, &by), &by)
 }
 
 /// Anything that a person might say while there is trouble.
@@ -95,7 +95,7 @@ pub(super) fn meddle(run: &Run, people: People, number: u64, dice: &mut Dice) ->
             Order::Resume { instance: nobody, by: by.clone() }
         }
     };
-    said(&order, &by)
+    encode_order(&order, &by)
 }
 
 fn answer(run: &Run, instance: &Instance, by: &str, dice: &mut Dice) -> Said {
@@ -110,7 +110,7 @@ fn answer(run: &Run, instance: &Instance, by: &str, dice: &mut Dice) -> Said {
         let good = plain(&answer_type(run, one, place));
         let value = if dice.chance(80) { good } else { Value::text("whatever") };
         let action = Some(action).filter(|_| dice.chance(60));
-        return said(&Order::Answer { instance: one.id, action, value, by: by.to_owned() }, by);
+        return encode_order(&Order::Answer { instance: one.id, action, value, by: by.to_owned() }, by);
     }
     let words = ["plan", "next", "redo", "review_plan", "codegen", "test", "accept", "revert"];
     let open = instance.open.values().find_map(|open| match &open.kind {
@@ -121,7 +121,7 @@ fn answer(run: &Run, instance: &Instance, by: &str, dice: &mut Dice) -> Said {
         Some(words) if dice.chance(80) => dice.pick(&words).cloned(),
         Some(_) | None => dice.pick(&words).map(|word| Name::from(*word)),
     };
-    said(&say(id, word.unwrap_or_default(), by), by)
+    encode_order(&say(id, word.unwrap_or_default(), by), by)
 }
 
 fn raise(run: &Run, instance: &Instance, by: &str, dice: &mut Dice) -> Order {

@@ -258,7 +258,7 @@ impl Process {
     }
 
     /// What its driver says that it has written since the last look.
-    pub(super) fn seen(&self) -> Vec<Entry> {
+    pub(super) fn take_entries(&self) -> Vec<Entry> {
         std::mem::take(&mut lock(&self.seen))
     }
 

@@ -25,7 +25,7 @@ use super::case::{Case, library};
 use super::oracle::Oracle;
 use super::people::{self, Said};
 use super::process::{Process, Recorder, SimClock};
-use super::{Counts, Ended, Found, Options};
+use super::{Counts, Found, Options, SimulationOutcome};
 use crate::dice::Dice;
 use crate::world::World;
 
@@ -118,7 +118,7 @@ struct Stage<'a> {
     dull: u64,
 }
 
-pub(super) fn simulate(seed: u64, options: Options) -> Result<Ended, Box<Found>> {
+pub(super) fn simulate(seed: u64, options: Options) -> Result<SimulationOutcome, Box<Found>> {
     let disk = Arc::new(MemoryStore::new());
     let cast: Vec<Process> =
         (0..MAX_PROCESSES).map(|number| Process::new(number, disk.clone(), options.sabotage)).collect();
@@ -132,7 +132,7 @@ pub(super) fn simulate(seed: u64, options: Options) -> Result<Ended, Box<Found>>
         run: run.clone(),
         oracle: Oracle::new(disk.clone(), run, library()),
         world: World::in_memory(case.plot.clone()),
-        dice: Dice::named(seed, "stage"),
+        dice: Dice::for_name(seed, "stage"),
         case,
         options,
         disk,
@@ -168,7 +168,7 @@ pub(super) fn simulate(seed: u64, options: Options) -> Result<Ended, Box<Found>>
 }
 
 impl<'a> Stage<'a> {
-    fn play(&mut self) -> Result<Ended, String> {
+    fn play(&mut self) -> Result<SimulationOutcome, String> {
         let told = format!("{:?}", self.case);
         self.note(|| told);
         self.open()?;
@@ -604,13 +604,13 @@ impl<'a> Stage<'a> {
         let read = self.oracle.read();
         if self.options.trace {
             let new = self.oracle.entries().iter().skip(self.noted);
-            let new: Vec<String> = new.map(|entry| format!("    {}", told(entry))).collect();
+            let new: Vec<String> = new.map(|entry| format!("    {}", render_entry(entry))).collect();
             self.noted += new.len();
             new.into_iter().for_each(|line| self.note(|| line));
         }
         read?;
         for process in 0..self.used {
-            let seen = self.cast[process].seen();
+            let seen = self.cast[process].take_entries();
             self.oracle.check_seen(&seen)?;
         }
         self.oracle.check_orders()?;
@@ -637,7 +637,7 @@ impl<'a> Stage<'a> {
         self.engines.iter().find(|engine| self.cast[engine.process].name == owner)
     }
 
-    fn finish(&mut self) -> Result<Ended, String> {
+    fn finish(&mut self) -> Result<SimulationOutcome, String> {
         self.oracle.check_whole()?;
         if !self.meddled
             && let Some(first) = self.world.landed_twice().first()
@@ -653,12 +653,12 @@ impl<'a> Stage<'a> {
             journal.push(b'\n');
         }
         let counts = self.counts.clone();
-        Ok(Ended { journal, steps: self.step, counts, trace: Vec::new() })
+        Ok(SimulationOutcome { journal, steps: self.step, counts, trace: Vec::new() })
     }
 }
 
 /// An entry for the trace, cut to a line.
-fn told(entry: &ftl_core::run::Entry) -> String {
+fn render_entry(entry: &ftl_core::run::Entry) -> String {
     let text = serde_json::to_string(entry).unwrap_or_default();
     let end = text.floor_char_boundary(MAX_TRACED);
     if end < text.len() { format!("{}…", &text[..end]) } else { text }

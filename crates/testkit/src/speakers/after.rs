@@ -39,7 +39,7 @@ pub(super) fn is_denied_outside_its_allowance(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let acts = [write("src/one"), write("other.txt"), write("other2.txt"), submit()];
     is_stopped(&scene, cast, &acts, "other.txt may not be written here");
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     assert_eq!((heard.denied.len(), counted(&heard)), (1, 1), "{heard:?}");
     assert_eq!(scene.text("other.txt").as_deref(), Some("text"), "it is the gates that find this");
 }
@@ -48,7 +48,7 @@ pub(super) fn is_denied_outside_its_allowance(cast: &dyn Cast) {
 pub(super) fn is_denied_when_its_calls_are_used_up(cast: &dyn Cast) {
     let scene = Scene::new(allowance(1));
     is_stopped(&scene, cast, &[write("src/one"), write("src/two"), submit()], "all 1 calls are used up");
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     assert_eq!(counted(&heard), 1, "{heard:?}");
 }
 
@@ -58,7 +58,7 @@ pub(super) fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     scene.clerk.budget.store(100, Ordering::Relaxed);
     let acts = [write("src/one").using(Some(80)), write("src/two").using(Some(80)), submit()];
     is_stopped(&scene, cast, &acts, "160 tokens are more than 100");
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     assert_eq!((heard.total(TOKENS), counted(&heard)), (160, 1), "{heard:?}");
 }
 

@@ -8,7 +8,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ftl_agents::error::AgentError;
-use ftl_agents::launch::{AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Tree, hearing};
+use ftl_agents::launch::{
+    AgentProgram, InputChannel, InputError, Launched, Launcher, ProgramExit, Tree, hearing,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Starts programs and ends their process groups. The engine's own launcher does better.
@@ -47,7 +49,7 @@ impl Launcher for Bare {
             let mut too_much = None;
             while let Ok(count @ 1..) = stdout.read(&mut piece) {
                 if let Err(why) = telling.tell(&piece[..count]) {
-                    too_much = Some(why);
+                    too_much = Some(why.to_string());
                     reader.kill();
                     break;
                 }
@@ -69,8 +71,8 @@ impl Launcher for Bare {
 struct Pipe(Mutex<Option<Sender<Vec<u8>>>>);
 
 impl InputChannel for Pipe {
-    fn write(&self, bytes: &[u8]) -> Result<(), String> {
-        let gone = || String::from("it does not read any more");
+    fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
+        let gone = || InputError(String::from("it does not read any more"));
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sender.as_ref().ok_or_else(gone)?.send(bytes.to_vec()).map_err(|_| gone())
     }

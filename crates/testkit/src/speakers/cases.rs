@@ -77,7 +77,7 @@ pub fn edits_a_file(cast: &dyn Cast) {
     is_done(&ended);
     assert_eq!(scene.text("src/a/b.txt").as_deref(), Some("text"));
     assert_eq!(scene.text("src/old.rs").as_deref(), Some("fn new() {}\n"));
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     let mut tools: Vec<&str> = heard.made.iter().map(|call| &*call.tool).collect();
     if after::tells_after(cast) {
         // What is told afterwards and what is handed in come by different ways.
@@ -105,7 +105,7 @@ pub fn is_denied_outside_its_allowance(cast: &dyn Cast) {
         ["other.txt", "../x.txt", "src/../other.txt", "src/link/x", outside.to_str().unwrap(), "src/.git/x"];
     let acts: Vec<Act> = paths.iter().map(|path| write(path)).chain([submit()]).collect();
     is_done(&scene.play(cast, &acts));
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     assert_eq!((heard.denied.len(), heard.made.len()), (paths.len(), 1), "{heard:?}");
     assert_eq!(scene.text("other.txt"), None);
     assert!(std::fs::read_dir(elsewhere.path()).unwrap().next().is_none());
@@ -120,7 +120,7 @@ pub fn is_denied_when_its_calls_are_used_up(cast: &dyn Cast) {
     let scene = Scene::new(allowance(1));
     is_done(&scene.play(cast, &[write("src/one"), write("src/two"), submit()]));
     assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, false));
-    assert_eq!(scene.clerk.heard().denied[0].1, "all 1 calls are used up: submit what you have");
+    assert_eq!(scene.clerk.snapshot().denied[0].1, "all 1 calls are used up: submit what you have");
 }
 
 /// It has spent its tokens: nothing that it wanted in the act that overspent is done, where acts are seen.
@@ -139,7 +139,7 @@ pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     assert_eq!(ended.outcome, Err(AgentError::Stopped(format!("{used} tokens are more than 100"))));
     let is_seen_late = cast.grain() == Grain::Turn;
     assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, is_seen_late));
-    assert_eq!(scene.clerk.heard().total(TOKENS), used);
+    assert_eq!(scene.clerk.snapshot().total(TOKENS), used);
 }
 
 /// The desk ends it at a call.
@@ -203,7 +203,7 @@ pub fn floods(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let ended = scene.play(cast, &[Act::of(End::Floods)]);
     assert!(matches!(&ended.outcome, Err(AgentError::Bad(_))), "{ended:?}");
-    assert!(scene.clerk.heard().bytes <= 2 * MAX_TURN_BYTES);
+    assert!(scene.clerk.snapshot().bytes <= 2 * MAX_TURN_BYTES);
 }
 
 /// It answers with what is no answer, and is told so a few times and no more.
@@ -212,7 +212,7 @@ pub fn answers_garbage(cast: &dyn Cast) {
     let garbage = Act::of(End::Says("I am done, trust me.".into()));
     let ended = scene.play(cast, &vec![garbage; 9]);
     assert!(matches!(&ended.outcome, Err(AgentError::Bad(why)) if why.contains("no JSON")), "{ended:?}");
-    assert_eq!(scene.clerk.heard().total(TURNS), u64::from(MAX_CORRECTIONS) + 1);
+    assert_eq!(scene.clerk.snapshot().total(TURNS), u64::from(MAX_CORRECTIONS) + 1);
 }
 
 /// It asks a person.
@@ -239,7 +239,7 @@ pub fn returns_a_schema_error_first(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let wrong = Act::of(End::Submits(json!({ "summary": 7 })));
     is_done(&scene.play(cast, &[wrong, submit()]));
-    assert_eq!(scene.clerk.heard().total(TURNS), 2);
+    assert_eq!(scene.clerk.snapshot().total(TURNS), 2);
 }
 
 /// It says its answer in a block of JSON and does not submit.
@@ -259,7 +259,7 @@ pub fn reports_no_tokens(cast: &dyn Cast) {
         Grain::Act => 10,
         Grain::Turn => 0,
     };
-    assert_eq!(scene.clerk.heard().total(TOKENS), told);
+    assert_eq!(scene.clerk.snapshot().total(TOKENS), told);
 }
 
 /// It reads a secret and speaks of it: nobody sees it, in no sink.
@@ -270,7 +270,7 @@ pub fn speaks_of_secrets(cast: &dyn Cast) {
     let read = Act::call("read", json!({ "path": "src/key" })).saying(&words);
     let ask = Act::call("read", json!({ "path": format!("src/{KEY}") }));
     let ended = scene.play(cast, &[read, ask, Act::of(End::Submits(json!({ "summary": words })))]);
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     assert!(heard.text.contains("The key is [hidden] you see."), "{heard:?}");
     let all = format!("{:?} {} {}", ended.outcome, heard.text, heard.shown);
     assert!(all.contains("[hidden]") && !all.contains(KEY), "{all}");
@@ -281,7 +281,7 @@ pub fn goes_on_without_an_end(cast: &dyn Cast) {
     let scene = Scene::new(allowance(99));
     let ended = scene.play(cast, &vec![write("src/one"); 30]);
     assert!(matches!(&ended.outcome, Err(AgentError::Bad(_) | AgentError::Died(_))), "{ended:?}");
-    assert!(scene.clerk.heard().made.len() <= 30);
+    assert!(scene.clerk.snapshot().made.len() <= 30);
 }
 
 /// It is to go on in a session that it does not know: it begins a new one, and works as ever.
@@ -292,7 +292,7 @@ pub fn is_given_a_session_that_it_does_not_know(cast: &dyn Cast) {
     let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let ended = converse(&*stage.backend, order, &words, &desk(&scene.clerk));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))), "{ended:?}");
-    assert!(!scene.clerk.heard().opened.contains(&String::from("nobody-knows-it")));
+    assert!(!scene.clerk.snapshot().opened.contains(&String::from("nobody-knows-it")));
 }
 
 /// What it says about itself is what the other cases prove.

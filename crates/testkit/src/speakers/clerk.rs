@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl_agents::contract::{Said, SessionHost, TOKENS, Verdict};
+use ftl_agents::contract::{ChargeRefusal, Said, SessionHost, TOKENS, Verdict};
 use ftl_agents::timing::Timing;
 use ftl_core::run::Usage;
 use ftl_core::tool_policy::{Ruling, ToolAllowance, ToolCall, rule};
@@ -73,8 +73,8 @@ impl Clerk {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it has heard so far.
-    pub fn heard(&self) -> Heard {
+    /// What it has recorded so far.
+    pub fn snapshot(&self) -> Heard {
         self.lock().clone()
     }
 
@@ -130,14 +130,17 @@ impl SessionHost for Clerk {
         self.lock().opened.push(session.to_owned());
     }
 
-    fn charge(&self, usage: &Usage) -> Result<(), String> {
+    fn charge(&self, usage: &Usage) -> Result<(), ChargeRefusal> {
         let mut heard = self.lock();
         heard.charged.push(usage.clone());
         let spent = heard.total(TOKENS);
         drop(heard);
         self.changed.notify_all();
         let budget = self.budget.load(Ordering::Relaxed);
-        if spent > budget { Err(format!("{spent} tokens are more than {budget}")) } else { Ok(()) }
+        if spent > budget {
+            return Err(ChargeRefusal(format!("{spent} tokens are more than {budget}")));
+        }
+        Ok(())
     }
 
     fn say(&self, said: Said<'_>) {

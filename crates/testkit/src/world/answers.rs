@@ -156,7 +156,7 @@ impl State {
     }
 
     fn spec(&self, path: &str) -> Fields {
-        let mut dice = Dice::named(self.plot.seed, &format!("spec {path}"));
+        let mut dice = Dice::for_name(self.plot.seed, &format!("spec {path}"));
         let mut spec = fields([
             ("delta", texts(["a.rs"])),
             ("verify", Value::text("true")),
@@ -218,7 +218,7 @@ impl State {
 
     /// The planner may need an answer first, or be unclear once.
     fn decision(&self, times: u32) -> Fields {
-        let kind = match Dice::named(self.plot.seed, "decision").below(8) {
+        let kind = match Dice::for_name(self.plot.seed, "decision").below(8) {
             0 if times == 0 => "CLARIFY",
             1 if times == 0 => "CONFIRM",
             2 if times == 0 => "UNKNOWN",
@@ -233,7 +233,7 @@ impl State {
     }
 
     fn revision(&self) -> Fields {
-        let sound = Dice::named(self.plot.seed, "revision").chance(60);
+        let sound = Dice::for_name(self.plot.seed, "revision").chance(60);
         let problems = texts(["it has a cycle"].into_iter().filter(|_| !sound));
         fields([("problems", problems), ("plan", self.plot.plan())])
     }

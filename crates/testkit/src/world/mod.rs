@@ -170,7 +170,7 @@ impl World {
         let task = inner.state.task_of(key, action).unwrap_or_default();
         let step = action.params.get("step").and_then(Value::as_text).unwrap_or_default();
         let name = format!("{task} {} {step}", answers::whom(action));
-        let mut dice = Dice::named(inner.state.plot.seed, &name);
+        let mut dice = Dice::for_name(inner.state.plot.seed, &name);
         let count = dice.between(1, 3);
         let mut turn = || reserve.iter().map(|(name, most)| (name.clone(), dice.below(most + 1))).collect();
         (0..count).map(|_| turn()).collect()

@@ -73,7 +73,7 @@ impl Plot {
 
     /// A random graph of at most so many tasks.
     pub fn random(seed: u64, trouble: u64, most: u64) -> Plot {
-        let mut dice = Dice::named(seed, "plot");
+        let mut dice = Dice::for_name(seed, "plot");
         let count = dice.between(1, most.max(1));
         let mut tasks: Vec<Task> = Vec::new();
         for number in 1..=count {
@@ -91,7 +91,7 @@ impl Plot {
 
     /// What becomes of a task.
     pub fn fate(&self, seq: &str) -> Fate {
-        let mut dice = Dice::named(self.seed, seq);
+        let mut dice = Dice::for_name(self.seed, seq);
         if !dice.chance(self.trouble) {
             return Fate::Smooth;
         }

@@ -105,7 +105,7 @@ impl Scene {
     }
 
     /// What the player heard, line by line.
-    pub(crate) fn heard(&self) -> Vec<Json> {
+    pub(crate) fn read_heard(&self) -> Vec<Json> {
         let text = std::fs::read_to_string(self.props.path().join("heard")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -117,7 +117,7 @@ impl Scene {
 
     /// The tools of the calls that were made.
     pub(crate) fn made(&self) -> Vec<String> {
-        self.clerk.heard().made.iter().map(|call| call.tool.to_string()).collect()
+        self.clerk.snapshot().made.iter().map(|call| call.tool.to_string()).collect()
     }
 }
 

@@ -104,7 +104,7 @@ fn garbage_wrong_ids_and_what_nobody_knows_are_passed_over() {
     ]);
     let scene = scene();
     is_done(&scene.play(&json!({ "acts": [calls(json!([["trick lines", lines]])), submit()] })));
-    assert_eq!(scene.clerk.heard().text, "ours");
+    assert_eq!(scene.clerk.snapshot().text, "ours");
 }
 
 #[test]
@@ -120,13 +120,13 @@ fn unknown_requests_are_answered_by_ids_of_both_kinds() {
     let ask = json!(["trick ask", { "method": "craft/drain", "params": {} }]);
     let scene = scene();
     is_done(&scene.play(&json!({ "acts": [calls(json!([["trick lines", other], ask, ask])), submit()] })));
-    let heard = scene.heard();
+    let heard = scene.read_heard();
     let code =
         |id: Json| heard.iter().find(|line| line["id"] == id).map(|line| line["error"]["code"].clone());
     assert_eq!(code(json!(0)), Some(json!(-32601)));
     assert_eq!(code(json!("q2")), Some(json!(-32601)));
     assert_eq!(code(json!("w")), Some(json!(-32002)));
-    assert!(scene.clerk.heard().made.iter().all(|call| &*call.tool == "submit"));
+    assert!(scene.clerk.snapshot().made.iter().all(|call| &*call.tool == "submit"));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_storm_of_permissions_is_ended_and_denied_all_the_way() {
     let scene = scene();
     let ended = scene.play(&json!({ "acts": [{ "calls": [["trick many", many]], "end": "is deaf" }] }));
     is_bad(&ended, "calls in one turn");
-    assert_eq!(scene.clerk.heard().made.len(), 9, "as many as it has");
+    assert_eq!(scene.clerk.snapshot().made.len(), 9, "as many as it has");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn who_goes_on_after_its_answer_is_cancelled() {
     let order = scene.order();
     let limits = SessionLimits { silence: MAX_FAREWELL * 100, whole: MAX_FAREWELL * 100, ..order.limits };
     is_done(&scene.play_with(&quick, SessionOrder { limits, ..order }));
-    assert!(scene.heard().iter().any(|line| line["method"] == "session/cancel"));
+    assert!(scene.read_heard().iter().any(|line| line["method"] == "session/cancel"));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn who_is_denied_again_and_again_is_given_up() {
     let outside = json!({ "calls": [["write", { "path": "other", "content": "x" }]], "tokens": 1 });
     let ended = scene.play(&json!({ "sulks": true, "acts": vec![outside; 20] }));
     is_bad(&ended, "denied more than");
-    assert_eq!(scene.clerk.heard().total(TURNS), u64::from(MAX_REBUKES) + 1);
+    assert_eq!(scene.clerk.snapshot().total(TURNS), u64::from(MAX_REBUKES) + 1);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_mode_is_set_or_the_settings_are_wrong() {
         scene.play_with(&acp(agent), scene.order())
     };
     is_done(&with_mode("careful"));
-    let set = scene.heard().into_iter().find(|line| line["method"] == "session/set_mode").unwrap();
+    let set = scene.read_heard().into_iter().find(|line| line["method"] == "session/set_mode").unwrap();
     assert_eq!(set["params"], json!({ "sessionId": "s1", "modeId": "careful" }));
     is_done(&with_mode("plain"));
     let ended = with_mode("yolo");
@@ -308,7 +308,7 @@ fn a_mode_is_set_or_the_settings_are_wrong() {
 fn a_probe_finds_a_program_or_says_what_to_do() {
     assert_eq!(acp(agent("sh", &[])).probe().usable, Ok(()));
     let away = acp(agent("no-such-agent", &[])).probe();
-    assert!(away.usable.unwrap_err().contains("install it"));
+    assert!(away.usable.unwrap_err().0.contains("install it"));
     assert!(acp(agent("/etc/passwd", &[])).probe().usable.is_err(), "no program");
     let answer = scene().play(&json!({ "acts": [submit()] }));
     assert_eq!(answer.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));

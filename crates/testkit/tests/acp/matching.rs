@@ -38,7 +38,7 @@ fn made(acts: Json) -> (Vec<String>, Vec<String>, Scene) {
     let scene = Scene::new(allowance(9));
     is_done(&scene.play(&json!({ "acts": [calls(acts), submit()] })));
     let made = scene.made().into_iter().filter(|tool| tool != "submit").collect();
-    let denied = scene.clerk.heard().denied.into_iter().map(|(_, why)| why).collect();
+    let denied = scene.clerk.snapshot().denied.into_iter().map(|(_, why)| why).collect();
     (made, denied, scene)
 }
 
@@ -96,10 +96,10 @@ fn what_was_done_without_asking_and_is_denied_ends_the_turn_and_it_goes_on() {
     ]);
     is_done(&scene.play(&json!({ "acts": acts })));
     let prompts: Vec<Json> =
-        scene.heard().into_iter().filter(|line| line["method"] == "session/prompt").collect();
+        scene.read_heard().into_iter().filter(|line| line["method"] == "session/prompt").collect();
     let told = prompts[1]["params"]["prompt"][0]["text"].as_str().unwrap();
     assert!(told.starts_with("Denied: other may not be written here"), "{told}");
-    assert_eq!((prompts.len(), scene.clerk.heard().denied.len()), (2, 1));
+    assert_eq!((prompts.len(), scene.clerk.snapshot().denied.len()), (2, 1));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn who_ends_its_turn_over_a_denial_is_told_why_and_goes_on() {
     let scene = Scene::new(allowance(9));
     let outside = calls(json!([["write", { "path": "other", "content": "x" }]]));
     is_done(&scene.play(&json!({ "sulks": true, "acts": [outside, submit()] })));
-    assert_eq!((scene.clerk.heard().total(TURNS), scene.text("other")), (2, None));
+    assert_eq!((scene.clerk.snapshot().total(TURNS), scene.text("other")), (2, None));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn permissions_are_ruled_by_what_they_are_about() {
         "{denied:?}"
     );
     let answers: Vec<Json> = scene
-        .heard()
+        .read_heard()
         .into_iter()
         .filter_map(|line| line["result"]["outcome"].get("optionId").cloned())
         .collect();
@@ -159,7 +159,7 @@ fn asks_for_submit() -> Json {
 fn a_tool_of_ours_that_is_named_beside_the_call_may_be_called() {
     let scene = Scene::new(allowance(9));
     is_done(&scene.play(&json!({ "acts": [calls(json!([asks_for_submit()])), submit()] })));
-    assert!(scene.clerk.heard().denied.is_empty());
+    assert!(scene.clerk.snapshot().denied.is_empty());
     assert_eq!(scene.made(), ["submit"], "it is ruled on when it arrives, once");
 }
 
@@ -189,7 +189,7 @@ fn a_tool_of_ours_that_is_not_offered_is_denied() {
     let scene = Scene::new(ToolAllowance { tools, ..allowance(9) });
     let recall = permit("1", json!({ "title": "x", "_meta": { "toolName": "mcp__ftl__recall" } }));
     is_done(&scene.play(&json!({ "acts": [calls(json!([recall])), submit()] })));
-    let answers = scene.heard();
+    let answers = scene.read_heard();
     assert!(
         answers.iter().any(|line| line["result"]["outcome"]["optionId"] == "my reject_once"),
         "{answers:?}"
@@ -208,7 +208,7 @@ fn a_call_that_was_denied_is_named_when_there_is_no_answer() {
         "{why}"
     );
     let told = scene
-        .heard()
+        .read_heard()
         .iter()
         .filter(|line| line.to_string().contains("the call of `Skynet` was denied"))
         .count();
@@ -220,7 +220,7 @@ fn an_answer_is_checked_inside_the_call() {
     let scene = Scene::new(allowance(9));
     let wrong = json!(["submit", { "summary": 7 }]);
     is_done(&scene.play(&json!({ "acts": [calls(json!([wrong, wrong])), submit()] })));
-    let heard = scene.clerk.heard();
+    let heard = scene.clerk.snapshot();
     assert_eq!((heard.total(TURNS), scene.made().len()), (1, 3), "no turn is spent on it");
 
     let scene = Scene::new(allowance(9));
@@ -263,7 +263,7 @@ fn a_look_without_a_path_covers_nothing_outside() {
     assert_eq!(made, ["read", "read"], "the permission covers one file of the worktree");
     assert_eq!(denied.len(), 2);
     let codes: Vec<Json> =
-        scene.heard().iter().filter_map(|line| line["error"].get("code").cloned()).collect();
+        scene.read_heard().iter().filter_map(|line| line["error"].get("code").cloned()).collect();
     assert_eq!(codes, [json!(-32602), json!(-32602), json!(-32002)]);
 }
 
@@ -279,7 +279,7 @@ fn lines_of_a_file_are_served_and_what_is_no_text_is_told() {
         ["trick ask", { "method": "fs/write_text_file", "params": { "path": "src/big", "content": "x".repeat(2 * 1024 * 1024 + 1) } }],
     ]);
     is_done(&scene.play(&json!({ "acts": [calls(acts), submit()] })));
-    let heard = scene.heard();
+    let heard = scene.read_heard();
     assert!(heard.iter().any(|line| line["result"]["content"] == "2\n"));
     assert_eq!(heard.iter().filter(|line| line.get("error").is_some()).count(), 4);
     assert_eq!(scene.text("src/big"), None);
@@ -292,5 +292,5 @@ fn a_question_of_the_desk_about_a_command_ends_the_turn() {
     let acts = [calls(json!([permit("1", json!({ "kind": "execute", "title": "make" }))])), submit()];
     let ended = scene.play(&json!({ "acts": acts }));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Asked("May it call bash?".into())));
-    assert!(scene.heard().iter().any(|line| line["method"] == "session/cancel"));
+    assert!(scene.read_heard().iter().any(|line| line["method"] == "session/cancel"));
 }

@@ -12,10 +12,10 @@ use ftl_agents::acp::{AcpAgent, Habits};
 use ftl_agents::contract::{
     Backend as _, MONEY, PartKind, PromptPart, SessionHost, SessionLimits, SessionOrder, TOKENS, TurnRest,
 };
-use ftl_agents::contract::{CommandRunner, Ran};
+use ftl_agents::contract::{CommandFailure, CommandRunner, Ran};
 use ftl_agents::error::AgentError;
 use ftl_agents::launch::{
-    AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Telling, Tree, hearing,
+    AgentProgram, InputChannel, InputError, Launched, Launcher, ProgramExit, Telling, Tree, hearing,
 };
 use ftl_core::tool_policy::{ToolAllowance, Write};
 use ftl_testkit::dice::Dice;
@@ -86,7 +86,7 @@ impl Prompter {
 }
 
 impl InputChannel for Prompter {
-    fn write(&self, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
         self.play().hear(&serde_json::from_slice(bytes).unwrap());
         Ok(())
     }
@@ -152,8 +152,8 @@ impl Play {
 struct Sign;
 
 impl CommandRunner for Sign {
-    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, String> {
-        Err(String::from("a terminal is no shell"))
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn SessionHost) -> Result<Ran, CommandFailure> {
+        Err(CommandFailure(String::from("a terminal is no shell")))
     }
 }
 
@@ -205,7 +205,7 @@ fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
         session.close();
         rest
     });
-    Came { rest, heard: clerk.heard(), folder }
+    Came { rest, heard: clerk.snapshot(), folder }
 }
 
 const PATIENT: Pace = Pace { silence: Duration::from_secs(5), times: 1, runs: true };
@@ -343,7 +343,7 @@ fn spoil_field(json: &mut Json, dice: &mut Dice) {
 /// Every seed plays the same; one that fails is told.
 fn survives(agent: &str, recording: &str) {
     for seed in 0..SPOILED {
-        let mut dice = Dice::named(seed, agent);
+        let mut dice = Dice::for_name(seed, agent);
         let mut lines = lines(recording);
         spoil(&mut lines, &mut dice);
         let began = Instant::now();

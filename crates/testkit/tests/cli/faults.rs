@@ -66,10 +66,10 @@ fn words() -> [PromptPart; 1] {
 
 /// One turn of a script, as a line.
 fn turn(script: &str) -> String {
-    told(Bad::new(script).turn(plain()))
+    describe_rest(Bad::new(script).turn(plain()))
 }
 
-fn told(rest: Result<TurnRest, AgentError>) -> String {
+fn describe_rest(rest: Result<TurnRest, AgentError>) -> String {
     match rest {
         Ok(TurnRest::Said(text)) => format!("said {text}"),
         Ok(other) => format!("{other:?}"),
@@ -122,7 +122,7 @@ fn silence_and_talk_without_progress_have_an_end() {
     let mut order = order(&noise.work(), &allowance(9));
     order.limits.whole = Duration::from_millis(700);
     let rest = cli.open(order, desk(&noise.clerk)).unwrap().turn(&words());
-    holds(&told(rest), &["timed out: plain did not get on for 700ms"]);
+    holds(&describe_rest(rest), &["timed out: plain did not get on for 700ms"]);
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 
@@ -145,7 +145,10 @@ fn calls_without_an_end_are_ended() {
         "i=0; while [ $i -le {MAX_OPEN_CALLS} ]; do echo '{}'; i=$((i+1)); done; sleep 60",
         one.replace("ID", "'$i'")
     );
-    holds(&told(Bad::new(&open).turn(Adapter::built_in("claude").unwrap())), &["bad: claude has more than"]);
+    holds(
+        &describe_rest(Bad::new(&open).turn(Adapter::built_in("claude").unwrap())),
+        &["bad: claude has more than"],
+    );
 
     let storm = tempfile::tempdir().unwrap();
     let acts = storm.path().join("acts.json");
@@ -156,8 +159,8 @@ fn calls_without_an_end_are_ended() {
     let cli = backend(Adapter::built_in("claude").unwrap(), player, storm.path(), &env);
     let bad = Bad::new("");
     let rest = bad.open(&cli).turn(&words());
-    holds(&told(rest), &["bad: claude asked about more than"]);
-    assert_eq!(bad.clerk.heard().denied.len(), MAX_ASKS_IN_A_TURN, "each of them was ruled on");
+    holds(&describe_rest(rest), &["bad: claude asked about more than"]);
+    assert_eq!(bad.clerk.snapshot().denied.len(), MAX_ASKS_IN_A_TURN, "each of them was ruled on");
 }
 
 #[test]
@@ -172,12 +175,12 @@ fn a_name_of_a_call_is_not_believed() {
     let asks =
         [hook("a", "src/x"), hook("a", "src/x"), hook("a", "other"), hook("", "src/y"), hook("", "other")];
     let bad = Bad::new(&format!("read a; read b; {}; {over}", asks.join("; ")));
-    holds(&told(bad.turn(Adapter::built_in("claude").unwrap())), &["said x"]);
+    holds(&describe_rest(bad.turn(Adapter::built_in("claude").unwrap())), &["said x"]);
     let replies = std::fs::read_to_string(bad.work().join("replies")).unwrap();
     let words: Vec<&str> =
         replies.lines().map(|line| if line.contains("\"deny\"") { "deny" } else { "allow" }).collect();
     assert_eq!(words, ["allow", "allow", "deny", "allow", "deny"], "{replies}");
-    let heard = bad.clerk.heard();
+    let heard = bad.clerk.snapshot();
     assert_eq!((heard.made.len(), heard.denied.len()), (2, 2), "what was asked twice is counted once");
 }
 
@@ -190,10 +193,13 @@ fn questions_that_nobody_knows_are_refused_and_the_turn_goes_on() {
         case $reply in *'"subtype":"error"'*) said=refused;; *) said=odd;; esac
         echo '{"type":"result","is_error":false,"terminal_reason":"completed","result":"'$said'"}'
         read more"#;
-    holds(&told(Bad::new(script).turn(Adapter::built_in("claude").unwrap())), &["said refused"]);
+    holds(&describe_rest(Bad::new(script).turn(Adapter::built_in("claude").unwrap())), &["said refused"]);
     // A result that only says `success` is none.
     let lies = r#"read a; read b; echo '{"type":"result","subtype":"success","is_error":true,"result":"401 no"}'; read c"#;
-    holds(&told(Bad::new(lies).turn(Adapter::built_in("claude").unwrap())), &["bad: claude failed: 401 no"]);
+    holds(
+        &describe_rest(Bad::new(lies).turn(Adapter::built_in("claude").unwrap())),
+        &["bad: claude failed: 401 no"],
+    );
 }
 
 #[test]
@@ -201,7 +207,7 @@ fn codex_is_asked_for_a_thread_first_and_errors_are_told() {
     let script = r#"
         read hello; echo '{"id":1,"result":{}}'; read initialized; read start
         echo '{"id":2,"error":{"code":-1,"message":"unexpected status 401: no"}}'; read more"#;
-    let rest = told(Bad::new(script).turn(Adapter::built_in("codex").unwrap()));
+    let rest = describe_rest(Bad::new(script).turn(Adapter::built_in("codex").unwrap()));
     holds(&rest, &["could not run: codex failed: unexpected status 401"]);
     let script = r#"
         read hello; echo '{"id":1,"result":{}}'; read initialized; read start
@@ -210,7 +216,7 @@ fn codex_is_asked_for_a_thread_first_and_errors_are_told() {
         case $reply in '{"id":0,"result":{"decision":"decline"}}') said=declined;; *) said=$reply;; esac
         echo '{"method":"item/agentMessage/delta","params":{"delta":"'$said'"}}'
         echo '{"method":"turn/completed","params":{"turn":{"status":"completed"}}}'; read more"#;
-    let rest = told(Bad::new(script).turn(Adapter::built_in("codex").unwrap()));
+    let rest = describe_rest(Bad::new(script).turn(Adapter::built_in("codex").unwrap()));
     assert_eq!(rest, "said declined", "a change of which nothing is known is not approved");
 }
 
@@ -222,7 +228,7 @@ fn a_session_that_cannot_be_taken_up_again_says_so() {
     let mut session = bad.open(&cli);
     assert!(session.turn(&words()).is_ok());
     holds(
-        &told(session.turn(&words())),
+        &describe_rest(session.turn(&words())),
         &["died: plain has ended, and its session cannot be taken up again"],
     );
 }
@@ -252,7 +258,7 @@ fn a_program_that_does_not_go_home_is_sent_there() {
     let mut order = order(&bad.work(), &allowance(9));
     order.limits.silence = MAX_LINGER * 10;
     let began = Instant::now();
-    assert_eq!(told(cli.open(order, desk(&bad.clerk)).unwrap().turn(&words())), "said done");
+    assert_eq!(describe_rest(cli.open(order, desk(&bad.clerk)).unwrap().turn(&words())), "said done");
     assert!(began.elapsed() < MAX_LINGER);
 }
 
@@ -333,12 +339,12 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     holds(&opened, &["ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN", "home = \"own\""]);
     wanting.program = Some("/nowhere/claude".into());
     let cli = CliBackend::new(wanting, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
-    holds(&cli.probe().usable.unwrap_err(), &["there is no program claude", "set `program`"]);
+    holds(&cli.probe().usable.unwrap_err().0, &["there is no program claude", "set `program`"]);
     let mut gone = binding(&bad, Home::Private, &[]);
     gone.program = Some("/nowhere/plain".into());
     let cli = CliBackend::new(gone, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
     let rest = cli.open(order.clone(), desk(&bad.clerk)).unwrap().turn(&words());
-    holds(&told(rest), &["could not run:", "/nowhere/plain"]);
+    holds(&describe_rest(rest), &["could not run:", "/nowhere/plain"]);
     let none = ftl_agents::contract::SessionOrder { launcher: None, ..order };
     holds(&cli.open(none, desk(&bad.clerk)).err().unwrap().to_string(), &["no program may be started here"]);
 }

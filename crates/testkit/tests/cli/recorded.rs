@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use ftl_agents::cli::Adapter;
 use ftl_agents::contract::{Backend as _, PartKind, PromptPart, TOKENS, TurnRest};
 use ftl_agents::error::AgentError;
-use ftl_agents::launch::{AgentProgram, InputChannel, Launched, Launcher, ProgramExit, Tree, hearing};
+use ftl_agents::launch::{
+    AgentProgram, InputChannel, InputError, Launched, Launcher, ProgramExit, Tree, hearing,
+};
 use ftl_testkit::dice::Dice;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, desk, order};
 use serde_json::{Value as Json, json};
@@ -27,7 +29,7 @@ struct Replay {
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl InputChannel for Kept {
-    fn write(&self, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(())
     }
@@ -45,7 +47,8 @@ impl Launcher for Replay {
     fn launch(&self, _: &AgentProgram) -> Result<Launched, AgentError> {
         let (mut telling, output) = hearing();
         let fine = telling.tell(&self.bytes);
-        let how = fine.err().unwrap_or_else(|| String::from("it ended with exit code 0"));
+        let how =
+            fine.err().map_or_else(|| String::from("it ended with exit code 0"), |error| error.to_string());
         telling.on_exit(ProgramExit { code: Some(0), how, ..ProgramExit::default() });
         Ok(Launched { input: Arc::new(Kept(self.told.clone())), output, tree: Box::new(Nothing) })
     }
@@ -80,7 +83,7 @@ fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<TurnRest, AgentE
     let rest = session.turn(&[PromptPart::new(PartKind::Task, "Do it.")]);
     session.close();
     let told = String::from_utf8(told.lock().unwrap().clone()).unwrap();
-    (rest, clerk.heard(), told)
+    (rest, clerk.snapshot(), told)
 }
 
 /// What really happened, one line a recording: the end, what was made, what was denied.
@@ -218,7 +221,7 @@ fn mutated_streams_neither_panic_nor_hang() {
     let (cases, seed) = (from_environment("FTL_FUZZ_CASES", 12), from_environment("FTL_SEED", 1));
     for (name, text) in recorded() {
         for case in 0..cases {
-            let mut dice = Dice::named(seed.wrapping_add(case), &name);
+            let mut dice = Dice::for_name(seed.wrapping_add(case), &name);
             let lines: Vec<&str> = text.lines().collect();
             let rate = dice.between(1, 40);
             let mut bytes = Vec::new();

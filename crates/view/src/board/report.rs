@@ -27,6 +27,25 @@ pub fn line(name: &str, text: &str) -> String {
     format!("{}  {text}\n", paint::padded(name, NAMES))
 }
 
+/// Whether the work of a flow is on the person's branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LandingState {
+    /// It is.
+    Landed,
+    /// It is not; why, for people.
+    NotLanded(String),
+}
+
+impl LandingState {
+    /// Why it is not there.
+    pub fn not_landed(&self) -> Option<&str> {
+        match self {
+            LandingState::Landed => None,
+            LandingState::NotLanded(why) => Some(why),
+        }
+    }
+}
+
 impl Board {
     /// Whether the flow has come to its end.
     pub fn end(&self) -> Option<End> {
@@ -51,20 +70,20 @@ impl Board {
     }
 
     /// Whether the work of a flow that has ended is on the person's branch; if not, why.
-    pub fn landing(&self, run: &impl Display) -> Result<(), String> {
+    pub fn landing(&self, run: &impl Display) -> LandingState {
         match &self.heard.delivered {
-            Some(delivered) if text(delivered, "status") == "landed" => Ok(()),
-            Some(delivered) => Err(one_line(&text(delivered, "summary"))),
+            Some(delivered) if text(delivered, "status") == "landed" => LandingState::Landed,
+            Some(delivered) => LandingState::NotLanded(one_line(&text(delivered, "summary"))),
             None => {
                 let rows = self.rows();
                 let landed = rows.iter().filter(|row| matches!(row.stands, TaskStage::Landed(_))).count();
-                match landed {
-                    0 => Err(String::from("nothing was built that could land")),
-                    _ => Err(format!(
+                LandingState::NotLanded(match landed {
+                    0 => String::from("nothing was built that could land"),
+                    _ => format!(
                         "{landed} of {} landed: what is complete stays on `ftl/{run}`",
                         count(rows.len(), "task")
-                    )),
-                }
+                    ),
+                })
             }
         }
     }

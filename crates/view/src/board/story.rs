@@ -99,7 +99,7 @@ mod tests {
         Answer::Done(Value::record(fields.iter().cloned()))
     }
 
-    fn asked(whom: &str, form: &str) -> Asked {
+    fn ask(whom: &str, form: &str) -> Asked {
         Asked { whom: Performer::from(whom), form: form.into() }
     }
 
@@ -108,14 +108,14 @@ mod tests {
         let review =
             answer(&[("verdict", Value::text("CHANGES")), ("feedback", Value::text("name it\nbetter"))]);
         let wanted = (Some(false), String::from("the architect on the code: CHANGES: name it · better"));
-        assert_eq!(describe_answer(&asked("Task(architect)", "code_review"), &review), Some(wanted));
+        assert_eq!(describe_answer(&ask("Task(architect)", "code_review"), &review), Some(wanted));
         let red = answer(&[
             ("passed", Value::Bool(false)),
             ("summary", Value::text("1 of 2 tests failed\n test_a")),
         ]);
         let wanted = (Some(false), String::from("tests failed: 1 of 2 tests failed: test_a"));
-        assert_eq!(describe_answer(&asked("tests.run", "tests.run"), &red), Some(wanted));
-        assert_eq!(describe_answer(&asked("worktree.open", "worktree.open"), &red), None);
+        assert_eq!(describe_answer(&ask("tests.run", "tests.run"), &red), Some(wanted));
+        assert_eq!(describe_answer(&ask("worktree.open", "worktree.open"), &red), None);
     }
 
     #[test]

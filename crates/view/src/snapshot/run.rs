@@ -157,9 +157,9 @@ impl Pack for ThreadId {
 impl Pack for Performer {
     fn pack(&self, out: &mut Packer) {
         match self {
-            Performer::Action(name) => named(0, name, out),
-            Performer::Task(name) => named(1, name, out),
-            Performer::Run(name) => named(2, name, out),
+            Performer::Action(name) => pack_variant(0, name, out),
+            Performer::Task(name) => pack_variant(1, name, out),
+            Performer::Run(name) => pack_variant(2, name, out),
             Performer::Shell => out.byte(3),
             Performer::Word => out.byte(4),
             Performer::Question => out.byte(5),
@@ -184,7 +184,7 @@ impl Pack for Performer {
 }
 
 /// A kind, and something of it.
-fn named(kind: u8, what: &impl Pack, out: &mut Packer) {
+fn pack_variant(kind: u8, what: &impl Pack, out: &mut Packer) {
     out.byte(kind);
     what.pack(out);
 }
@@ -194,7 +194,7 @@ impl Pack for Policy {
         match self {
             Policy::Hold => out.byte(0),
             Policy::Deny => out.byte(1),
-            Policy::Answer(value) => named(2, value, out),
+            Policy::Answer(value) => pack_variant(2, value, out),
         }
     }
 
@@ -212,14 +212,14 @@ impl Pack for OpenKind {
     fn pack(&self, out: &mut Packer) {
         match self {
             OpenKind::Call => out.byte(0),
-            OpenKind::Child(child) => named(1, child, out),
-            OpenKind::Words(words) => named(2, words, out),
+            OpenKind::Child(child) => pack_variant(1, child, out),
+            OpenKind::Words(words) => pack_variant(2, words, out),
             OpenKind::Question => out.byte(3),
             OpenKind::Record => out.byte(4),
-            OpenKind::Item(key) => named(5, key, out),
-            OpenKind::Each { any } => named(6, any, out),
+            OpenKind::Item(key) => pack_variant(5, key, out),
+            OpenKind::Each { any } => pack_variant(6, any, out),
             OpenKind::Parallel { quorum, critical, until, branches, heard } => {
-                named(7, quorum, out);
+                pack_variant(7, quorum, out);
                 critical.pack(out);
                 until.pack(out);
                 branches.pack(out);

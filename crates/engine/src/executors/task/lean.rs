@@ -5,6 +5,7 @@
 //! and no folder for sockets; what a step needs is made when the first such step comes.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -26,12 +27,31 @@ pub struct Made {
     pub sites: Option<Arc<Sites>>,
 }
 
+/// Why hands could not be made, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MakeError(String);
+
+impl MakeError {
+    /// The error that made it impossible, with its sentence.
+    pub fn of(error: &impl std::error::Error) -> MakeError {
+        MakeError(error.to_string())
+    }
+}
+
+impl fmt::Display for MakeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for MakeError {}
+
 /// Who makes the hands that a step needs.
 pub trait Makes: Sync + Send {
     /// Hands for steps that work on the repository.
-    fn work(&self) -> Result<Made, String>;
+    fn work(&self) -> Result<Made, MakeError>;
     /// Hands for everything.
-    fn all(&self) -> Result<Made, String>;
+    fn all(&self) -> Result<Made, MakeError>;
 }
 
 /// The hands of one command of a task.
@@ -39,8 +59,8 @@ pub struct Lean<'a> {
     answers: Mutex<BTreeMap<Name, Result<Value, Failure>>>,
     gates: ExecutorPool,
     makes: &'a dyn Makes,
-    work: OnceLock<Result<Made, String>>,
-    all: OnceLock<Result<Made, String>>,
+    work: OnceLock<Result<Made, MakeError>>,
+    all: OnceLock<Result<Made, MakeError>>,
 }
 
 impl<'a> Lean<'a> {
@@ -82,8 +102,8 @@ impl Hands for Lean<'_> {
         };
         match made {
             Ok(made) => made.hands.start(job),
-            Err(message) => {
-                let failure = Failure::new(FailureKind::CouldNotRun, message.clone());
+            Err(error) => {
+                let failure = Failure::new(FailureKind::CouldNotRun, error.to_string());
                 let report = Report::failed(&job, failure);
                 job.report(report);
             }

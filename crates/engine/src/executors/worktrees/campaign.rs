@@ -26,6 +26,7 @@ use crate::executors::{Job, Report};
 use ftl_code::context::Sources;
 use ftl_gates::verify::CouldNotRun;
 use ftl_git::{Branch, ErrorKind, GitError, Repo};
+use ftl_process::RunError;
 use ftl_records::campaign::no_campaign;
 use ftl_records::plan_file::merge::CampaignTask;
 use ftl_records::plan_file::{CampaignPlan, PlanTask};
@@ -143,7 +144,9 @@ impl Sites {
         let mut look = |ready: Result<Ready<'_>, CouldNotRun>| match ready {
             Ok(ready) => self.analyze_in(job, asked, ready.folder),
             // Nothing can be run there, so nothing is known about blocks but that they are.
-            Err(_) => analyzed(&self.paper, asked, &|_| Err(String::from("its worktree cannot be set up"))),
+            Err(_) => analyzed(&self.paper, asked, &|_| {
+                Err(RunError::CouldNotStart(String::from("its worktree cannot be set up")))
+            }),
         };
         self.in_checkout(job, CheckoutOf::commit(&repo, &branch.tip), &mut look)?
     }
@@ -155,7 +158,7 @@ impl Sites {
             let what = format!("observe{}", count.fetch_add(1, Ordering::Relaxed));
             let env = self.environment.of_command(CommandKind::Observe);
             let yard = self.yard(job, folder.to_owned(), (&what, env), Some(limit));
-            yard.shell(command, &job.cancel).map_err(|error| error.to_string())
+            yard.shell(command, &job.cancel)
         })?;
         Ok(Analysis { observer_is_named: Some(self.observer_is_named), ..found })
     }

@@ -101,6 +101,7 @@ pub(super) struct Wish {
 }
 
 impl Sites {
+    /// Performs `work.land`.
     pub(in crate::executors) fn land_work(&self, job: &Job, asked: &WorkLand) -> Done<WorkLand> {
         let (noted, author, run) = (self.noted(job)?, self.author(job)?, job.run.as_str());
         let about = match &noted {
@@ -211,6 +212,7 @@ impl Sites {
         verify::run(&yard, command, tree.as_str(), RepeatPolicy::default(), &job.cancel)
     }
 
+    /// Performs `branch.deliver`.
     pub(in crate::executors) fn deliver_branch(
         &self,
         job: &Job,

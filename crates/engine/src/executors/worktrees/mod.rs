@@ -60,7 +60,7 @@ use ftl_folder::state_folder::StateFolder;
 use ftl_gates::verify::{CouldNotRun, not_started};
 use ftl_gates::{FindingAllowance, Yard};
 use ftl_git::change::Change;
-use ftl_git::{ErrorKind, GitError, Oid, Repo, Worktree, WorktreeId};
+use ftl_git::{CallbackError, ErrorKind, GitError, Oid, Repo, Worktree, WorktreeId};
 use ftl_process::{Captured, Fence, How, ProcessLimits, Supervisor};
 use ftl_records::Records;
 use ftl_records::build_budget::BuildSettings;
@@ -335,11 +335,11 @@ struct Met(Option<Failure>);
 
 impl Met {
     /// Notes why somebody could not look, and hands on its sentence.
-    fn note<T>(&mut self, looked: Result<T, CouldNotRun>) -> Result<T, String> {
+    fn note<T>(&mut self, looked: Result<T, CouldNotRun>) -> Result<T, CallbackError> {
         looked.map_err(|why| {
             self.0 = Some(gates::no_answer(&why)).filter(|failure| failure.kind == FailureKind::Machine);
             // What git says around it names what could not be done.
-            match why {
+            CallbackError::new(match why {
                 CouldNotRun::NotStarted(what) => what,
                 why @ (CouldNotRun::NotFound(_)
                 | CouldNotRun::Timeout(_)
@@ -347,7 +347,7 @@ impl Met {
                 | CouldNotRun::Signal(_)
                 | CouldNotRun::Cancelled
                 | CouldNotRun::Machine(_)) => why.to_string(),
-            }
+            })
         })
     }
 

@@ -55,8 +55,8 @@ impl Sites {
         }
     }
 
-    /// Waits for what the forge waits for, and merges. Waited is by being suspended, so that nothing is held up
-    /// by it; past the limit it is a failure that says what a person can do, and being asked again begins anew.
+    /// Performs `pull.merge`: waits for what the forge waits for, and merges. Waited is by being suspended, so that nothing
+    /// is held up by it; past the limit it is a failure that says what a person can do, and being asked again begins anew.
     pub(in crate::executors) fn await_pull(&self, job: &Job, _: &PullMerge) -> Result<Landing, JobEnd> {
         let id = WorktreeId::of(&job.run, job.action.instance);
         let note = self.note(PULLS, id.as_str())?;

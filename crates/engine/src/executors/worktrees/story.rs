@@ -180,6 +180,7 @@ impl Sites {
         })
     }
 
+    /// Performs `tests.run`.
     pub(in crate::executors) fn run_tests(&self, job: &Job, asked: &TestsRun) -> Done<TestsRun> {
         let (id, repo) = (self.own_worktree(job, &asked.site)?, self.repo()?);
         let tree = repo.worktree(&id)?;
@@ -291,6 +292,7 @@ impl Sites {
         Ok(TestReport { passed, failed: !passed, summary, tree: Some(tree.digest()), checks })
     }
 
+    /// Performs `work.merge`.
     pub(in crate::executors) fn merge_story(&self, job: &Job, asked: &WorkMerge) -> Result<Landing, JobEnd> {
         let story = self.story(job)?.ok_or_else(|| {
             let message = "no worktree was opened here for a story";

@@ -16,7 +16,7 @@ use crate::executors::Job;
 use ftl_folder as folder;
 use ftl_folder::clock;
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure};
-use ftl_git::patch::{BranchMove, Saying};
+use ftl_git::patch::{BranchMove, MoveOutcome, PatchOutcome, Saying};
 use ftl_git::{Oid, Repo, WorktreeId};
 use ftl_settings::environment::CommandKind;
 
@@ -61,6 +61,14 @@ fn failed(message: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Failed, message)
 }
 
+/// The tree that a patch makes of a commit, if it fits.
+fn tree_of(outcome: PatchOutcome, onto: &Oid) -> Result<Oid, Failure> {
+    match outcome {
+        PatchOutcome::Fits(tree) => Ok(tree),
+        PatchOutcome::Unfit(why) => Err(failed(format!("the patch does not fit {}: {why}", onto.short()))),
+    }
+}
+
 impl Sites {
     /// What the coder of a job changed, as a patch, and the files of it that are there, whole.
     pub(in crate::executors) fn made(&self, job: &Job) -> Result<Made, Failure> {
@@ -81,8 +89,7 @@ impl Sites {
     pub(in crate::executors) fn suites(&self, job: &Job, patch: &[u8]) -> Result<(Oid, Vec<Suite>), Failure> {
         let repo = self.repo()?;
         let head = repo.head_commit()?;
-        let tree = repo.patched(&job.run, &head, patch, &prefix(&repo), false)?;
-        let tree = tree.map_err(|why| failed(format!("the patch does not fit {}: {why}", head.short())))?;
+        let tree = tree_of(repo.patched(&job.run, &head, patch, &prefix(&repo), false)?, &head)?;
         let saying = Saying { message: "Tested by ftl", trailers: &[], when: 0 };
         let commit = repo.commit_tree(&tree, &head, saying)?;
         let mut run = |ready: Result<Ready<'_>, CouldNotRun>| {
@@ -129,8 +136,7 @@ impl Sites {
         saying: Saying<'_>,
     ) -> Result<Committed, Failure> {
         self.step(job, saying, &mut |repo, head| {
-            let tree = repo.patched(&job.run, head, patch, &prefix(repo), false)?;
-            tree.map_err(|why| failed(format!("the patch does not fit {}: {why}", head.short())))
+            tree_of(repo.patched(&job.run, head, patch, &prefix(repo), false)?, head)
         })
     }
 
@@ -150,11 +156,15 @@ impl Sites {
             let parent = repo.parent_of(&target)?;
             let top = std::path::Path::new("");
             let patch = repo.patch_between(&parent, &target, top)?;
-            let tree = repo.patched(&job.run, head, &patch, top, true)?;
-            tree.map_err(|why| {
-                let short = target.short();
-                failed(format!("{short} cannot be undone: later work stands on it ({why}); undo that first"))
-            })
+            match repo.patched(&job.run, head, &patch, top, true)? {
+                PatchOutcome::Fits(tree) => Ok(tree),
+                PatchOutcome::Unfit(why) => {
+                    let short = target.short();
+                    let message =
+                        format!("{short} cannot be undone: later work stands on it ({why}); undo that first");
+                    Err(failed(message))
+                }
+            }
         })
     }
 
@@ -182,8 +192,8 @@ impl Sites {
         let step = BranchMove { target, from, to };
         self.put_note(STEPS, &job.key(), &step)?;
         match repo.make_step(&job.run, &step, &job.cancel)? {
-            Ok(()) => Ok(made(&step)),
-            Err(why) => Err(failed(format!("`{}` cannot be moved: {why}", step.branch()))),
+            MoveOutcome::Made => Ok(made(&step)),
+            MoveOutcome::Refused(why) => Err(failed(format!("`{}` cannot be moved: {why}", step.branch()))),
         }
     }
 

@@ -158,7 +158,9 @@ fn reached(agent: &AgentSettings, roster: &Roster, hall: &Hall<'_>) -> DoctorFin
             hint,
         );
     }
-    let usable = answers(agent).and_then(|()| hall.backend(agent)).and_then(|backend| backend.probe().usable);
+    let usable = answers(agent)
+        .and_then(|()| hall.backend(agent).map_err(|error| error.to_string()))
+        .and_then(|backend| backend.probe().usable.map_err(|why| why.to_string()));
     if let Err(why) = usable {
         return look_at(
             Area::Agents,

@@ -15,7 +15,7 @@ use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_language::library::Library;
 use ftl_lifecycle::binding::Bindings;
-use ftl_lifecycle::folder::{self, STATE};
+use ftl_lifecycle::folder::{self, STATE, TaskIdError};
 use ftl_lifecycle::gate_answers::Looks;
 use ftl_lifecycle::registry::{self, DeskError, TaskInfo, TaskStanding, Turn};
 use ftl_lifecycle::{Malformed, Phase, Phases, TaskFolder, TaskId};
@@ -507,7 +507,9 @@ pub(super) fn run_id() -> Result<RunId, CommandError> {
 
 /// The name of a task as a person types it.
 pub(super) fn task_id(name: &str) -> Result<TaskId, CommandError> {
-    name.parse().map_err(|message: String| CommandError::usage(message, "such as parser-2 or 2025-11-16_a"))
+    name.parse().map_err(|error: TaskIdError| {
+        CommandError::usage(error.to_string(), "such as parser-2 or 2025-11-16_a")
+    })
 }
 
 /// The task that is meant: the one that is named, else the current one, else the only one.

@@ -12,7 +12,7 @@ fn story(seq: &str, slug: &str, file: &str, verify: &str) -> Json {
     json!({ "seq": seq, "slug": slug, "delta": [file], "verify": verify, "depends": [], "worker": "coder" })
 }
 
-fn given(dir: &Dir, tasks: &[Json]) {
+fn write_plan(dir: &Dir, tasks: &[Json]) {
     dir.write("plan.json", json!({ "objective": "all is done", "tasks": tasks }).to_string());
 }
 
@@ -35,7 +35,7 @@ pub(super) fn overlapping() -> Dir {
         says("code_review", "", "APPROVE", "good"),
     ];
     let dir = set(&scenes, BOUND);
-    given(
+    write_plan(
         &dir,
         &[
             story("001", "first-thing", "a.txt", "grep -q done a.txt"),
@@ -75,13 +75,13 @@ fn the_settings_say_who_works_where_a_plan_does_not() {
     let dir = set(&content(), &format!("{BOUND}{TESTED}[campaign]\nworker = \"coder\"\n"));
     let mut task = story("001", "thing", "a.txt", "grep -q done a.txt");
     task.as_object_mut().unwrap().remove("worker");
-    given(&dir, &[task]);
+    write_plan(&dir, &[task]);
     let run = run_of(&dir.ftl(&GO).code(0));
     assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
     // A coder that gives up blocks its task.
     let abandons = [&[says("plan_review", "", "ABANDON", "no use")][..], &content()].concat();
     let dir = set(&abandons, BOUND);
-    given(&dir, &[story("001", "thing", "a.txt", "true")]);
+    write_plan(&dir, &[story("001", "thing", "a.txt", "true")]);
     let json = dir.ftl(&GO).code(3).json();
     assert_eq!(json["report"]["blocked"][0]["reason"], "no use", "{json:#}");
 }

@@ -13,7 +13,7 @@ use std::fs;
 use serde_json::Value as Json;
 
 use crate::live::{Terminal, plain};
-use crate::support::{Dir, Ended, until};
+use crate::support::{CommandOutcome, Dir, until};
 
 /// Two agents, so that author and reviewer are different ones, and how a story is tested here.
 pub(super) const BOUND: &str = "[agents.hand]\nkind = \"scripted\"\nscript = \"play.toml\"\n\
@@ -88,11 +88,11 @@ pub(super) fn set(scenes: &[String], settings: &str) -> Dir {
 
 pub(super) const STORY: &str = "Have a.txt say that it is done";
 
-pub(super) fn code(dir: &Dir, more: &[&str]) -> Ended {
+pub(super) fn code(dir: &Dir, more: &[&str]) -> CommandOutcome {
     dir.ftl(&[&["code", STORY, "--json"], more].concat())
 }
 
-pub(super) fn run_of(ended: &Ended) -> String {
+pub(super) fn run_of(ended: &CommandOutcome) -> String {
     ended.json()["run"].as_str().unwrap_or_else(|| panic!("{ended:#?}")).to_owned()
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value as Json, json};
 
 use super::{BOUND, TESTED, codes, content, prompts, run_of, says, set, walked};
-use crate::support::{Dir, Ended, ended, until};
+use crate::support::{CommandOutcome, Dir, ended, until};
 
 const TOKEN: &str = "forge-token-0123456789";
 
@@ -66,7 +66,7 @@ impl Forge {
         Forge { port, state }
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn list_requests(&self) -> Vec<String> {
         self.state.lock().unwrap().asked.clone()
     }
 }
@@ -210,11 +210,11 @@ fn repository(scenes: &[String]) -> (Dir, Dir, Forge) {
     (dir, remote, forge)
 }
 
-fn code(dir: &Dir, token: &str) -> Ended {
+fn code(dir: &Dir, token: &str) -> CommandOutcome {
     with(dir, token, &["code", super::STORY, "--json"])
 }
 
-fn with(dir: &Dir, token: &str, args: &[&str]) -> Ended {
+fn with(dir: &Dir, token: &str, args: &[&str]) -> CommandOutcome {
     let mut command = dir.command(args);
     command.env("FORGE_TOKEN", token);
     ended(command)
@@ -254,7 +254,8 @@ fn a_story_is_merged_through_a_pull_request() {
     assert!(report.contains("merged as pull request 1 (http://forge.example/pull/1)"), "{report}");
     let commit = done.json()["report"]["commit"].as_str().unwrap().to_owned();
     assert_eq!(dir.git(&["rev-parse", &format!("ftl/{run}")]).trim(), commit);
-    let asked: Vec<String> = forge.asked().into_iter().filter(|one| !one.contains("/commits/")).collect();
+    let asked: Vec<String> =
+        forge.list_requests().into_iter().filter(|one| !one.contains("/commits/")).collect();
     let wanted =
         ["POST /repos/ada/till/pulls", "PUT /repos/ada/till/pulls/1/merge", "GET /repos/ada/till/pulls/1"];
     assert_eq!(asked[2..], wanted.map(str::to_owned));
@@ -437,7 +438,7 @@ fn asked_unharmed() -> usize {
     let (dir, _remote, forge) = repository(&content());
     forge.state.lock().unwrap().checks = vec![vec![RUNNING], vec![GREEN]];
     code(&dir, TOKEN).code(0);
-    let asked = forge.asked();
+    let asked = forge.list_requests();
     assert_eq!(asked.last().unwrap(), "GET /repos/ada/till/pulls/1", "{asked:#?}");
     asked.len()
 }

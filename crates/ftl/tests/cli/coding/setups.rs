@@ -5,10 +5,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 
 use super::{BOUND, STORY, TESTED, content, run_of, sent, set, walked, worktrees};
-use crate::support::{Dir, Ended, ended};
+use crate::support::{CommandOutcome, Dir, ended};
 
 /// Codes a story where nothing is in the PATH but a few programs of this machine.
-fn code(dir: &Dir) -> Ended {
+fn code(dir: &Dir) -> CommandOutcome {
     let bin = Dir::new();
     for program in ["git", "sh", "grep"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();

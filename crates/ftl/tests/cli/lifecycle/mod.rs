@@ -13,7 +13,7 @@ use std::fs;
 
 use serde_json::{Value as Json, json};
 
-use crate::support::{Dir, Ended};
+use crate::support::{CommandOutcome, Dir};
 
 /// A plan of one new file.
 pub(super) const PLAN: &str = r#"{"id":"t","title":"Add a note","brief":"Add a note to the repository",
@@ -107,7 +107,7 @@ pub(super) fn phase(dir: &Dir, id: &str) -> String {
 }
 
 /// Says one of the commands for a task.
-pub(super) fn say(dir: &Dir, id: &str, words: &[&str]) -> Ended {
+pub(super) fn say(dir: &Dir, id: &str, words: &[&str]) -> CommandOutcome {
     let args: Vec<&str> = words.iter().copied().chain(["--task", id, "--json"]).collect();
     dir.ftl(&args)
 }
