@@ -27,7 +27,8 @@ use crate::paint::{one_line, safe};
 pub use story::Step;
 use story::Story;
 
-/// A flow as people see it.
+/// A flow as people see it. A copy is cheap: what grows is shared between copies.
+#[derive(Clone)]
 pub struct Board {
     run: Run,
     /// When the first entry was written, and the last.
@@ -42,9 +43,12 @@ pub struct Board {
     heard: Heard,
     /// The steps of a story.
     story: Story,
+    /// Where each task of the plan stands in it, by seq.
+    places: Arc<BTreeMap<String, usize>>,
 }
 
 /// Whom an action was asked of.
+#[derive(Clone)]
 struct Asked {
     whom: Performer,
     /// The word that picks the form, for an agent.
@@ -52,7 +56,7 @@ struct Asked {
 }
 
 /// Answers that the end tells of.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Heard {
     delivered: Option<Value>,
     analysis: Option<Value>,
@@ -121,6 +125,7 @@ impl Board {
             latest: BTreeMap::new(),
             heard: Heard::default(),
             story: Story::default(),
+            places: Arc::default(),
         }
     }
 
@@ -204,6 +209,10 @@ impl Board {
             Fact::Resumed { .. } | Fact::Adopted { .. } | Fact::Settled { .. } => {}
         }
         self.run.apply(entry);
+        if changes_plan(entry) {
+            let plan = self.plan().iter().enumerate();
+            self.places = Arc::new(plan.map(|(at, task)| (text(task, "seq"), at)).collect());
+        }
     }
 
     /// The task that a child is opened for: that of the item it belongs to, or of the only one.
@@ -280,15 +289,13 @@ impl Board {
 
     /// A task of the plan as `seq slug`.
     pub fn task_label(&self, seq: &str) -> Option<String> {
-        let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
+        let task = self.plan().get(*self.places.get(seq)?)?;
         Some(format!("{seq} {}", text(task, "slug")))
     }
 
     /// The tasks, those with fewer before them first.
     pub fn rows(&self) -> Vec<TaskRow> {
         let plan = self.plan();
-        let place: BTreeMap<String, usize> =
-            plan.iter().enumerate().map(|(at, task)| (text(task, "seq"), at)).collect();
         let depends: Vec<Vec<String>> = plan.iter().map(needs).collect();
         let mut rows: Vec<TaskRow> = Vec::new();
         for (task, depends) in plan.iter().zip(&depends) {
@@ -298,7 +305,7 @@ impl Board {
         }
         let above: Vec<Vec<usize>> = depends
             .iter()
-            .map(|all| all.iter().filter_map(|seq| place.get(seq).copied()).collect())
+            .map(|all| all.iter().filter_map(|seq| self.places.get(seq).copied()).collect())
             .collect();
         deepen(&mut rows, &above);
         wait(&mut rows, &above);
@@ -363,20 +370,53 @@ fn conflicts(kept: &str) -> String {
     format!("its kept work conflicts with what has landed since; `ftl diff {kept}` shows it")
 }
 
-/// How many tasks stand before each: parents may come after their children in a plan.
+/// Whether an entry may have given the flow another plan.
+fn changes_plan(entry: &Entry) -> bool {
+    if entry.instance != ROOT {
+        return false;
+    }
+    match &entry.fact {
+        Fact::Opened(_) | Fact::Adopted { .. } => true,
+        Fact::Set { name, .. } => &**name == "plan",
+        Fact::Heard { bind, .. } => bind.as_ref().is_some_and(|bind| bind.tracked && &*bind.name == "plan"),
+        Fact::Asked { .. } | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Paid(_) => false,
+        Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } | Fact::Waived { .. } => false,
+        Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } | Fact::Held { .. } => false,
+        Fact::Resumed { .. } | Fact::Settled { .. } => false,
+    }
+}
+
+/// How many tasks stand before each: parents may come after their children in a plan. Each task and each of its
+/// parents is looked at once.
 fn deepen(rows: &mut [TaskRow], above: &[Vec<usize>]) {
-    // A plan has no cycles; a broken one ends all the same.
-    for _ in 0..rows.len() {
-        let mut changed = false;
-        for at in 0..rows.len() {
-            let depth = above[at].iter().map(|parent| rows[*parent].depth + 1).max().unwrap_or(0);
-            changed |= depth > rows[at].depth && depth <= rows.len();
-            rows[at].depth = rows[at].depth.max(depth.min(rows.len()));
-        }
-        if !changed {
-            return;
+    for (row, depth) in rows.iter_mut().zip(depths(above)) {
+        row.depth = depth;
+    }
+}
+
+/// How many tasks stand before each at least, by the parents of each. A plan has no cycles; what stands in one of a
+/// broken plan, or behind it, gets no depth.
+pub(crate) fn depths(above: &[Vec<usize>]) -> Vec<usize> {
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); above.len()];
+    let mut missing: Vec<usize> = Vec::with_capacity(above.len());
+    for (at, parents) in above.iter().enumerate() {
+        missing.push(parents.len());
+        for parent in parents {
+            below[*parent].push(at);
         }
     }
+    let mut depths = vec![0; above.len()];
+    let mut ready: VecDeque<usize> = (0..above.len()).filter(|at| missing[*at] == 0).collect();
+    while let Some(at) = ready.pop_front() {
+        for child in &below[at] {
+            depths[*child] = depths[*child].max(depths[at] + 1);
+            missing[*child] -= 1;
+            if missing[*child] == 0 {
+                ready.push_back(*child);
+            }
+        }
+    }
+    depths
 }
 
 /// Says for whom tasks wait that nobody works on.
@@ -412,4 +452,25 @@ fn needs(task: &Value) -> Vec<String> {
 
 fn text(value: &Value, name: &str) -> String {
     value.field(name).as_text().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_are_those_of_the_longest_row_before() {
+        let chain: Vec<Vec<usize>> = (0..5).map(|at| if at < 4 { vec![at + 1] } else { vec![] }).collect();
+        assert_eq!(depths(&chain), [4, 3, 2, 1, 0], "parents may come after their children");
+        assert_eq!(depths(&[vec![], vec![0], vec![0, 1], vec![]]), [0, 1, 2, 0]);
+        assert_eq!(depths(&[vec![1], vec![0], vec![]]), [0, 0, 0], "a broken plan ends all the same");
+    }
+
+    #[test]
+    fn a_long_row_listed_backwards_is_walked_once() {
+        const TASKS: usize = 200_000;
+        let chain: Vec<Vec<usize>> =
+            (0..TASKS).map(|at| if at + 1 < TASKS { vec![at + 1] } else { vec![] }).collect();
+        assert_eq!(depths(&chain)[0], TASKS - 1);
+    }
 }
