@@ -28,6 +28,11 @@ nextest *ARGS:
 agents *ARGS:
     tools/agents/install {{ARGS}}
 
+# Install what looks at the page in a browser into target/web, and check the types of its scripts.
+web:
+    tools/web/install
+    tools/web/check
+
 # Lint as CI does: nothing may warn.
 lint:
     cargo fmt --all --check

@@ -25,7 +25,7 @@ use ftl_view::runs;
 use ftl_view::summary::RunStanding;
 
 use super::{LOOK, Watched};
-use crate::known::{self, RunOverview};
+use ftl_command::known::{self, RunOverview};
 use crate::live::{fit, picture};
 use crate::reader::Reader;
 

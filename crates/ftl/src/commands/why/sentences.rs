@@ -10,7 +10,7 @@ use ftl_view::runs::{command, silence, to_type};
 use ftl_view::summary::{RunStanding, RunWait, WaitSubject};
 use serde_json::{Value as Json, json};
 
-use crate::known::RunOverview;
+use ftl_command::known::RunOverview;
 use crate::target::RunPart;
 
 /// How many tasks or waits are told one by one.

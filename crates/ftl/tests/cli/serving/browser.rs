@@ -1,0 +1,78 @@
+//! The page in a real browser: the demo campaign live, a question answered, a held run raised and resumed, the slider, the diff,
+//! every page looked at by axe-core. What is done is written in `tools/web/look.mjs`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value as Json, json};
+
+use super::Page;
+use crate::runs::ASK;
+use crate::support::Dir;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Does a scene of `tools/web/look.mjs`; what it found.
+#[track_caller]
+fn look(dir: &Dir, scene: &str, what: &Json) -> Json {
+    let pictures = root().join("target/web/pictures");
+    let mut node = Command::new("node");
+    node.arg(root().join("tools/web/look.mjs")).args([scene, &what.to_string()]).stdin(Stdio::null());
+    node.env("FTL_PICTURES", pictures).env("FTL", env!("CARGO_BIN_EXE_ftl")).current_dir(dir.path(""));
+    let ended = node.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{scene}: {out}\n{err}");
+    serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap_or_else(|_| panic!("{out}\n{err}"))
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
+fn every_page_is_shown_in_both_schemes_without_a_fault_of_access() {
+    let dir = Dir::new();
+    let done = dir.ftl(&["demo", "--dir", "till", "--json"]).code(0).json();
+    let till = Dir::at(&dir.path("till"));
+    till.protocol("ask", ASK);
+    till.protocol("frail", "STATE: START\n  DO: sh \"exit 3\"\n  GOTO: DONE\n\nSTATE: DONE\n  RETURN: complete\n");
+    till.run(&["ask", "objective=Which colour has the till?"]);
+    till.run(&["frail"]);
+    let page = Page::open(&till, &["--by", "Ada"]);
+    let found = look(&till, "pages", &json!({ "address": page.address, "run": done["run"] }));
+    assert_eq!(found["faults"], json!([]), "{found}");
+    assert!(found["pages"].as_u64().is_some_and(|pages| pages >= 14), "{found}");
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
+fn a_question_is_answered_and_a_held_run_is_raised_on_the_page() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK);
+    let (asked, _) = dir.run(&["ask", "objective=</script><b>Which?</b>\u{202e}"]);
+    let (spent, _) = dir.run(&["ask", "objective=again"]);
+    for _ in 0..3 {
+        dir.ftl(&["answer", &spent, "no"]);
+    }
+    assert_eq!(dir.status(&spent)["standing"], "held");
+    let page = Page::open(&dir, &["--by", "Ada"]);
+    let found = look(&dir, "answers", &json!({ "address": page.address, "asked": asked, "spent": spent, "name": "Ada" }));
+    assert_eq!(found["faults"], json!([]), "{found}");
+    assert_eq!(dir.status(&asked)["standing"], "complete");
+    let raised = dir.entries(&spent).into_iter().find(|entry| entry["fact"] == "raised").unwrap();
+    assert_eq!((&raised["by"], &raised["reason"]), (&json!("Ada via web"), &json!("one more round")));
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
+fn a_file_checks_its_own_chain_and_finds_a_change() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK);
+    let (run, _) = dir.run(&["ask", "objective=x"]);
+    dir.ftl(&["answer", &run, "yes"]);
+    dir.ftl(&["export", &run, "--html", "-o", "run.html"]).code(0);
+    let text = dir.read("run.html");
+    dir.write("changed.html", text.replacen("Working on x", "Working on y", 1));
+    let file = |name: &str| dir.path(name).display().to_string();
+    let found = look(&dir, "file", &json!({ "whole": file("run.html"), "changed": file("changed.html") }));
+    assert_eq!(found["faults"], json!([]), "{found}");
+}
