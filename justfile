@@ -33,6 +33,10 @@ web:
     tools/web/install
     tools/web/check
 
+# Print the figures of the page, measured in Chromium.
+bench-web:
+    cargo test --release -p ftl --test cli serving::browser::figures -- --ignored --nocapture
+
 # Lint as CI does: nothing may warn.
 lint:
     cargo fmt --all --check

@@ -29,8 +29,7 @@ pub fn needs(session: &Session, runs: &Runs, open: usize) -> Result<Vec<Need>, C
         // A journal that a newer program has written tells this one nothing; its run is listed all the same.
         let Ok(model) = runs.at(&known.row.run, None) else { continue };
         let notes = &**session.records().store();
-        let asked =
-            |instance: InstanceId| questions::open_in(notes, &known.row.run, instance).ok().flatten();
+        let asked = |instance: InstanceId| questions::open_in(notes, &known.row.run, instance).ok().flatten();
         all.extend(of_run(known.row.run.as_str(), &model, &known.summary, standing, &asked));
     }
     rank(&mut all);
@@ -44,9 +43,9 @@ fn may_need(summary: &Summary, standing: RunStanding) -> bool {
         WaitSubject::Service | WaitSubject::Work => false,
     });
     let is_near = summary.meters.values().any(|spent| {
-        spent
-            .limit
-            .is_some_and(|limit| limit > 0 && u128::from(spent.used) * 100 >= u128::from(limit) * u128::from(NEAR))
+        spent.limit.is_some_and(|limit| {
+            limit > 0 && u128::from(spent.used) * 100 >= u128::from(limit) * u128::from(NEAR)
+        })
     });
     waits || is_near || standing == RunStanding::Interrupted
 }

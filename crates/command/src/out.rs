@@ -7,9 +7,9 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
 use ftl_engine::drive::StopSignal;

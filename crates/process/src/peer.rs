@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustix::process::getuid;
 
-use super::lineage::{Alive, AgentLineage, ProcessView, look};
+use super::lineage::{AgentLineage, Alive, ProcessView, look};
 use super::procfs::ProcFs;
 
 /// How many processes are looked through.
@@ -99,7 +99,9 @@ fn hex(address: SocketAddr) -> String {
     let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
     let ip = match address.ip() {
         IpAddr::V4(ip) => word(ip.octets()),
-        IpAddr::V6(ip) => ip.octets().chunks_exact(4).map(|four| word([four[0], four[1], four[2], four[3]])).collect(),
+        IpAddr::V6(ip) => {
+            ip.octets().chunks_exact(4).map(|four| word([four[0], four[1], four[2], four[3]])).collect()
+        }
     };
     format!("{ip}:{:04X}", address.port())
 }

@@ -112,7 +112,9 @@ impl Shown {
     pub(crate) fn actions(&self, state: &State) -> Vec<(String, PersonAction)> {
         if state.screen == Screen::You {
             let need = self.needs.get(state.cursor);
-            let all = need.into_iter().flat_map(|need| need.actions.iter().map(|one| (need.run.clone(), one.clone())));
+            let all = need
+                .into_iter()
+                .flat_map(|need| need.actions.iter().map(|one| (need.run.clone(), one.clone())));
             return all.collect();
         }
         match &state.run {
@@ -222,7 +224,9 @@ impl Desk {
 
     /// What agents said last, of the chosen task or of the run.
     fn words(&self, state: &State) -> Vec<String> {
-        let Some(run) = state.run.as_deref().and_then(|run| run.parse::<RunId>().ok()) else { return Vec::new() };
+        let Some(run) = state.run.as_deref().and_then(|run| run.parse::<RunId>().ok()) else {
+            return Vec::new();
+        };
         let records = self.session.records();
         let Ok(all) = conversations(records, &run) else { return Vec::new() };
         let board: Option<&Board> = self.shown.model.as_ref().map(|model| &model.board);
@@ -332,7 +336,8 @@ pub(crate) mod tests {
     use super::*;
 
     fn action(order: &'static str, needs_reason: bool, takes: Option<&'static str>) -> PersonAction {
-        let choices = if order == "answer" { vec![String::from("yes"), String::from("no")] } else { Vec::new() };
+        let choices =
+            if order == "answer" { vec![String::from("yes"), String::from("no")] } else { Vec::new() };
         PersonAction {
             order,
             label: order.to_owned(),
@@ -370,7 +375,12 @@ pub(crate) mod tests {
             stands,
         };
         let summary = Summary { title: String::from("make the till work"), ..Summary::default() };
-        let line = RunLine { run: String::from("abcdefgh"), standing: RunStanding::from("waiting"), summary, changed: 0 };
+        let line = RunLine {
+            run: String::from("abcdefgh"),
+            standing: RunStanding::from("waiting"),
+            summary,
+            changed: 0,
+        };
         Shown {
             needs: vec![need],
             runs: vec![line],

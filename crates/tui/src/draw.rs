@@ -65,13 +65,19 @@ fn tabs(state: &State, shown: &Shown) -> Line<'static> {
 
 /// The bottom line: what is typed, what was said, or the keys that count here.
 fn foot_line(state: &State, shown: &Shown) -> Line<'static> {
-    let typed = |lead: String| Line::from(vec![Span::styled(lead, STRONG), Span::raw(safe(&state.typed)), Span::raw("▏")]);
+    let typed = |lead: String| {
+        Line::from(vec![Span::styled(lead, STRONG), Span::raw(safe(&state.typed)), Span::raw("▏")])
+    };
     match &state.typing {
         Some(Typing::Filter) => return typed(String::from("/")),
         Some(Typing::Command) => return typed(String::from(":")),
         Some(Typing::Value(_, action)) => {
-            let choices: Vec<String> =
-                action.choices.iter().enumerate().map(|(at, one)| format!("{} {}", at + 1, safe(one))).collect();
+            let choices: Vec<String> = action
+                .choices
+                .iter()
+                .enumerate()
+                .map(|(at, one)| format!("{} {}", at + 1, safe(one)))
+                .collect();
             return typed(format!("{} {}: ", action.label, choices.join("  ")));
         }
         Some(Typing::Reason(_, action)) => return typed(format!("{}: why? ", safe(&action.label))),
@@ -82,11 +88,21 @@ fn foot_line(state: &State, shown: &Shown) -> Line<'static> {
         return Line::from(Span::styled(safe(&state.note), WARNING));
     }
     if let Some(at) = state.at {
-        return Line::from(Span::styled(format!("as it stood with entry {at} of {}; f is now", shown.head), WARNING));
+        return Line::from(Span::styled(
+            format!("as it stood with entry {at} of {}; f is now", shown.head),
+            WARNING,
+        ));
     }
     let can: Vec<&str> = shown.actions(state).iter().map(|(_, one)| one.order).collect();
     let mut words = vec!["Enter open", "Esc back", "/ filter"];
-    let keys = [("answer", "a answer"), ("raise", "R raise"), ("override", "O override"), ("resume", "r again"), ("drive", "r go on"), ("stop", "S stop")];
+    let keys = [
+        ("answer", "a answer"),
+        ("raise", "R raise"),
+        ("override", "O override"),
+        ("resume", "r again"),
+        ("drive", "r go on"),
+        ("stop", "S stop"),
+    ];
     words.extend(keys.iter().filter(|(order, _)| can.contains(order)).map(|(_, words)| *words));
     words.extend(["? keys", "q leave"]);
     Line::from(Span::styled(words.join("  "), QUIET))
@@ -115,11 +131,13 @@ fn text(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>
 /// Two halves: beside each other where it is wide enough, else the one that is chosen.
 fn halves(area: Rect, state: &State) -> (Option<Rect>, Option<Rect>) {
     if area.width >= 100 {
-        let [left, right] = Layout::horizontal([Constraint::Percentage(58), Constraint::Percentage(42)]).areas(area);
+        let [left, right] =
+            Layout::horizontal([Constraint::Percentage(58), Constraint::Percentage(42)]).areas(area);
         return (Some(left), Some(right));
     }
     if area.height >= 16 {
-        let [top, bottom] = Layout::vertical([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(area);
+        let [top, bottom] =
+            Layout::vertical([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(area);
         return (Some(top), Some(bottom));
     }
     if state.right { (None, Some(area)) } else { (Some(area), None) }
@@ -135,8 +153,16 @@ fn you(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Tim
                 NeedKind::Interrupted => ("▪", WARNING),
                 NeedKind::Limit => ("!", WARNING),
             };
-            let behind = if need.behind.tasks > 0 { format!(" [{} behind]", need.behind.tasks) } else { String::new() };
-            Line::from(vec![Span::styled(format!("{sign} "), style), Span::raw(safe(&need.text)), Span::styled(behind, QUIET)])
+            let behind = if need.behind.tasks > 0 {
+                format!(" [{} behind]", need.behind.tasks)
+            } else {
+                String::new()
+            };
+            Line::from(vec![
+                Span::styled(format!("{sign} "), style),
+                Span::raw(safe(&need.text)),
+                Span::styled(behind, QUIET),
+            ])
         });
         let lines: Vec<Line<'static>> = lines.collect();
         let lines = if lines.is_empty() { vec![Line::from("Nothing waits for you.")] } else { lines };
@@ -146,7 +172,10 @@ fn you(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Tim
     let Some(need) = shown.needs.get(state.cursor) else { return text(frame, right, "", Vec::new()) };
     let mut lines = vec![
         Line::from(Span::styled(safe(&need.title), STRONG)),
-        Line::from(Span::styled(format!("{} in {} · {}", need.run, safe(&need.state), ago(need.since, now)), QUIET)),
+        Line::from(Span::styled(
+            format!("{} in {} · {}", need.run, safe(&need.state), ago(need.since, now)),
+            QUIET,
+        )),
         Line::from(""),
         Line::from(safe(&need.text)),
         Line::from(""),
@@ -193,12 +222,16 @@ fn all_runs(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now
 fn board(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Time) {
     let (left, right) = halves(area, state);
     let rows = shown.rows_of(state);
-    let title = shown.model.as_ref().map_or_else(|| String::from("No run is chosen"), |model| {
-        let root = model.board.root().map_or("", |root| &root.state);
-        format!("{} · {root}", state.run.as_deref().unwrap_or_default())
-    });
+    let title = shown.model.as_ref().map_or_else(
+        || String::from("No run is chosen"),
+        |model| {
+            let root = model.board.root().map_or("", |root| &root.state);
+            format!("{} · {root}", state.run.as_deref().unwrap_or_default())
+        },
+    );
     if let Some(left) = left {
-        let lines: Vec<Line<'static>> = if rows.is_empty() { steps(shown) } else { rows.iter().map(|row| row_line(row, now)).collect() };
+        let lines: Vec<Line<'static>> =
+            if rows.is_empty() { steps(shown) } else { rows.iter().map(|row| row_line(row, now)).collect() };
         list(frame, left, &title, lines, (!rows.is_empty()).then_some(state.cursor));
     }
     let Some(right) = right else { return };
@@ -210,7 +243,13 @@ fn board(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: T
     }
     lines.extend(shown.words.iter().rev().take(8).rev().map(|word| Line::from(safe(word))));
     lines.push(Line::from(""));
-    lines.extend(shown.entries.iter().take(8).map(|(seq, _, line)| Line::from(Span::styled(format!("{seq} {}", safe(line)), QUIET))));
+    lines.extend(
+        shown
+            .entries
+            .iter()
+            .take(8)
+            .map(|(seq, _, line)| Line::from(Span::styled(format!("{seq} {}", safe(line)), QUIET))),
+    );
     text(frame, right, "News", lines);
 }
 
@@ -259,7 +298,9 @@ fn stage_text(row: &TaskRow, now: Time) -> String {
         TaskStage::Waits(on) if !on.is_empty() => format!("waits for {}", safe(&on.join(" "))),
         TaskStage::Unreachable(by) => format!("behind {}", safe(&by.join(" "))),
         TaskStage::Held(why) | TaskStage::Blocked(why) => plain(&cause(why)),
-        TaskStage::Landed(commit) => format!("landed {}", commit.as_deref().unwrap_or_default().chars().take(8).collect::<String>()),
+        TaskStage::Landed(commit) => {
+            format!("landed {}", commit.as_deref().unwrap_or_default().chars().take(8).collect::<String>())
+        }
         TaskStage::Waits(_) => stage_word(&row.stands).to_owned(),
     }
 }
@@ -277,7 +318,8 @@ fn task(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Ti
             }
             if let Some(model) = &shown.model {
                 let one = model.board.last_of(&row.seq).and_then(|id| model.board.machine().instance(id));
-                let visited = one.map(|one| one.visited.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → "));
+                let visited = one
+                    .map(|one| one.visited.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → "));
                 lines.extend(visited.map(|path| Line::from(safe(&path))));
                 for (kind, took) in model.timeline.sums(&row.seq, now) {
                     lines.push(Line::from(Span::styled(format!("{kind:?} {}", lasted(took)), QUIET)));
@@ -298,7 +340,8 @@ fn journal(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
     let lines = shown.entries.iter().filter(|(.., line)| fits(line)).map(|(seq, at, line)| {
         Line::from(vec![Span::styled(format!("{seq:>6} {} ", time_of(*at)), QUIET), Span::raw(safe(line))])
     });
-    let title = format!("Journal of {} · Enter goes back to an entry", state.run.as_deref().unwrap_or("no run"));
+    let title =
+        format!("Journal of {} · Enter goes back to an entry", state.run.as_deref().unwrap_or("no run"));
     list(frame, area, &title, lines.collect(), (!shown.entries.is_empty()).then_some(state.cursor));
 }
 
@@ -314,7 +357,10 @@ fn money(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
     }
     if let Some(model) = &shown.model {
         lines.push(Line::from(""));
-        lines.push(Line::from(Span::styled("role               input   cached   output   tokens     money", STRONG)));
+        lines.push(Line::from(Span::styled(
+            "role               input   cached   output   tokens     money",
+            STRONG,
+        )));
         for (role, of) in &model.ledger.roles {
             let unknown = if of.unknown > 0 { "?" } else { "" };
             let paid = ftl_core::amount::Unit::Money.show(of.money);
@@ -333,7 +379,8 @@ fn money(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
 }
 
 fn document(frame: &mut Frame<'_>, area: Rect, (state, shown): (&State, &Shown), title: &str) {
-    let lines = shown.document.iter().filter(|line| line.to_lowercase().contains(&state.filter.to_lowercase()));
+    let lines =
+        shown.document.iter().filter(|line| line.to_lowercase().contains(&state.filter.to_lowercase()));
     let lines: Vec<Line<'static>> = lines.map(|line| Line::from(safe(line))).collect();
     list(frame, area, title, lines, Some(state.cursor));
 }
@@ -398,7 +445,11 @@ mod tests {
     fn the_board_tells_how_far_each_task_is() {
         let state = State { screen: Screen::Board, run: Some(String::from("abcdefgh")), ..State::default() };
         let picture = drawn(&state, (120, 30));
-        for word in ["✓ 001 mend  landed 01234567", "▸   002 mend  VERIFY 2/5 tools 1:01", "✗   003 mend  1 of 2 tests failed"] {
+        for word in [
+            "✓ 001 mend  landed 01234567",
+            "▸   002 mend  VERIFY 2/5 tools 1:01",
+            "✗   003 mend  1 of 2 tests failed",
+        ] {
             assert!(picture.contains(word), "{word}\n{picture}");
         }
         let folded = drawn(&State { folded: true, ..state }, (120, 30));
@@ -408,7 +459,10 @@ mod tests {
     #[test]
     fn the_keys_that_count_stand_at_the_bottom_and_all_of_them_in_the_help() {
         let picture = drawn(&State::default(), (100, 30));
-        assert!(picture.contains("a answer") && picture.contains("S stop") && !picture.contains("R raise"), "{picture}");
+        assert!(
+            picture.contains("a answer") && picture.contains("S stop") && !picture.contains("R raise"),
+            "{picture}"
+        );
         let picture = drawn(&State { help: true, ..State::default() }, (100, 40));
         for (key, _) in KEYS {
             assert!(picture.contains(key), "{key}\n{picture}");

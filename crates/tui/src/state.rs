@@ -154,7 +154,10 @@ impl State {
             'O' => return self.begin(shown, &["override"]),
             'S' => return self.begin(shown, &["stop"]),
             'r' => return self.begin(shown, &["resume", "drive"]),
-            'c' => self.note = shown.actions(self).first().map(|(_, one)| one.command.clone()).unwrap_or_default(),
+            'c' => {
+                self.note =
+                    shown.actions(self).first().map(|(_, one)| one.command.clone()).unwrap_or_default()
+            }
             _ => {}
         }
         Effect::None
@@ -304,7 +307,10 @@ mod tests {
     fn a_question_is_answered_by_the_number_of_a_choice_or_in_words() {
         let mut state = State::default();
         let Effect::Send { order, run, .. } = press(&mut state, "a2") else { panic!("{state:?}") };
-        assert_eq!((run.as_str(), &order["value"], &order["order"]), ("abcdefgh", &json!("no"), &json!("answer")));
+        assert_eq!(
+            (run.as_str(), &order["value"], &order["order"]),
+            ("abcdefgh", &json!("no"), &json!("answer"))
+        );
         let Effect::Send { order, .. } = press(&mut State::default(), "amaybe\n") else { panic!() };
         assert_eq!(order["value"], json!("maybe"));
         assert_eq!(press(&mut State::default(), "amay\u{1b}"), Effect::None, "it can be left");
@@ -316,7 +322,10 @@ mod tests {
         assert_eq!(press(&mut state, "Senough\n"), Effect::None);
         assert!(matches!(state.typing, Some(Typing::Name(..))));
         let Effect::Send { order, name, .. } = press(&mut state, "Ada\n") else { panic!("{state:?}") };
-        assert_eq!((&order["order"], &order["reason"], name.as_str()), (&json!("stop"), &json!("enough"), "Ada"));
+        assert_eq!(
+            (&order["order"], &order["reason"], name.as_str()),
+            (&json!("stop"), &json!("enough"), "Ada")
+        );
     }
 
     #[test]

@@ -80,7 +80,9 @@ pub fn actions(run: &Run, name: &str, instance: &Instance, known: &Known) -> Vec
             plain("say", word, format!("ftl answer {at} {word}"), body)
         }));
     }
-    all.extend(instance.held.values().filter_map(|held| limit_of(run, held)).map(|spent| raise(name, &spent)));
+    all.extend(
+        instance.held.values().filter_map(|held| limit_of(run, held)).map(|spent| raise(name, &spent)),
+    );
     if instance.held.values().any(|held| held.meter.is_none() && !held.stuck) {
         let body = json!({ "order": "resume", "instance": id });
         all.push(plain("resume", "Try again", format!("ftl resume {name}"), body));

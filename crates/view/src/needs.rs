@@ -112,7 +112,8 @@ pub fn needs(
 /// The cards of all runs, what sets most free first; of two equal ones the older.
 pub fn rank(cards: &mut [Need]) {
     cards.sort_by(|left, right| {
-        let weight = |need: &Need| (need.kind != NeedKind::Limit, need.behind.tasks, need.behind.money_per_minute);
+        let weight =
+            |need: &Need| (need.kind != NeedKind::Limit, need.behind.tasks, need.behind.money_per_minute);
         weight(right).cmp(&weight(left)).then(left.since.cmp(&right.since)).then(left.id.cmp(&right.id))
     });
 }

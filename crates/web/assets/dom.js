@@ -119,7 +119,7 @@ export function standing(word) {
 export function command(words) {
   const copy = () => navigator.clipboard?.writeText(words).then(() => toast('Copied'), () => toast(words));
   return h('span.cmd', null, h('code', null, words),
-    h('button.plain', { type: 'button', onclick: copy, 'aria-label': `Copy: ${words}`, title: 'Copy' }, '⧉'));
+    h('button.plain', { type: 'button', onclick: copy, 'aria-label': `Copy: ${words}`, title: 'Copy' }, 'copy'));
 }
 
 /** A table. @param {string} caption @param {(string|[string, string])[]} heads @param {Part[][]} rows */

@@ -31,7 +31,6 @@ export function drawing(places, rows, link, search = '') {
     const node = document.createElementNS('http://www.w3.org/2000/svg', 'a');
     node.setAttribute('href', link(seq));
     node.setAttribute('class', `${stands}${dim}`);
-    node.setAttribute('aria-label', visible(`${name}, ${words}${state ? ` in ${state}` : ''}`));
     node.append(h('title', null, `${name}: ${words}${row[8] ? `, ${row[8]}` : ''}`),
       h('rect', { x, y, width: WIDE, height: HIGH, rx: 7 }),
       h('text', { x: x + 9, y: y + 15 }, `${sign} ${cut(name, 24)}`),

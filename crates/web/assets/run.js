@@ -189,7 +189,7 @@ export async function runPage(run, tab, query, go) {
       if (isKnown) shown.update?.();
       soon();
     } else if (event === 'summary' && data.run === run) {
-      run_ = { ...run_, run: data, head: Math.max(run_.head, data.entry) };
+      run_ = { ...run_, run: at ? run_.run : data, head: Math.max(run_.head, data.entry) };
       drawHead();
       soon();
     } else if (event === 'live') {
@@ -279,7 +279,7 @@ async function journal(run, body, head, seek) {
       const row = found ? found[at] : known.get(at + 1);
       const seq = row ? row[0] : at + 1;
       return h('div.line', { class: seq === marked ? 'marked' : '', onclick: () => open(seq) },
-        h('span.quiet.mono', null, String(seq).padStart(6)), h('span.quiet.mono.hide-narrow', null, row ? clock(row[1]) : ''),
+        h('span.quiet.mono.number', null, seq), h('span.quiet.mono.hide-narrow', null, row ? clock(row[1]) : ''),
         h('span.quiet.mono.hide-narrow', null, row && row[2] ? `[${row[2]}]` : ''), h('span', null, row ? row[4] : '…'));
     },
   });
@@ -299,7 +299,7 @@ async function journal(run, body, head, seek) {
     list.draw();
   });
   fill(body, h('div.row', null, find, h('span.quiet', null, 'Enter finds; an empty text shows all'), command(`ftl log ${run} --all`)), h('div.split', null, list.node, detail));
-  list.to(Math.max(0, head() - 20));
+  requestAnimationFrame(() => list.to(Math.max(0, head() - 20)));
   return { update: () => { asked.delete(Math.floor(head() / 200)); list.draw(); } };
 }
 

@@ -54,12 +54,17 @@ mod tests {
     fn nothing_on_the_page_is_markup_of_others() {
         for (name, kind, bytes) in ASSETS.iter().filter(|(_, kind, _)| kind.starts_with("text/")) {
             let text = std::str::from_utf8(bytes).unwrap();
-            for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+            for word in
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]
+            {
                 assert!(!text.contains(word), "{name} ({kind}) has {word}");
             }
         }
         let page = std::str::from_utf8(find("/").unwrap().1).unwrap();
-        assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains(" onclick="), "{page}");
+        assert!(
+            !page.contains("<style") && !page.contains(" style=") && !page.contains(" onclick="),
+            "{page}"
+        );
     }
 
     #[test]

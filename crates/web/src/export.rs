@@ -138,7 +138,9 @@ pub(crate) fn bundle() -> String {
     for (name, _, bytes) in ASSETS.iter().filter(|(_, kind, _)| kind.starts_with("text/javascript")) {
         let (mut body, mut exports) = (String::new(), Vec::new());
         for line in String::from_utf8_lossy(bytes).lines() {
-            if let Some((names, from)) = line.strip_prefix("import ").and_then(|rest| rest.split_once(" from ")) {
+            if let Some((names, from)) =
+                line.strip_prefix("import ").and_then(|rest| rest.split_once(" from "))
+            {
                 let from = from.trim_matches([';', '\'', '.', '/']);
                 let _ = writeln!(body, "const {names} = {};", variable(from));
             } else if let Some(rest) = line.strip_prefix("export ") {
@@ -160,7 +162,8 @@ fn variable(module: &str) -> String {
 
 /// The name that a line gives away: `export async function* name(`, `export const name =`, `export class Name`.
 fn exported(line: &str) -> Option<String> {
-    let words = line.split(|one: char| !(one.is_alphanumeric() || one == '_')).filter(|word| !word.is_empty());
+    let words =
+        line.split(|one: char| !(one.is_alphanumeric() || one == '_')).filter(|word| !word.is_empty());
     let kinds = ["async", "function", "const", "let", "class"];
     words.skip_while(|word| kinds.contains(word)).map(str::to_owned).next()
 }
@@ -178,7 +181,8 @@ fn digest(text: &str) -> String {
     let bytes = Sha256::digest(text.as_bytes());
     let mut out = String::new();
     for three in bytes.chunks(3) {
-        let number = three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        let number =
+            three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
             let letter = LETTERS[(number >> (18 - 6 * place) & 63) as usize] as char;
             out.push(if place > three.len() { '=' } else { letter });

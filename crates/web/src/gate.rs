@@ -49,9 +49,11 @@ pub(crate) fn host(envelope: Envelope<'_>) -> Result<(), Refusal> {
     let (one, more) = (all.next(), all.next());
     match (one.and_then(|host| host.to_str().ok()), more) {
         (Some(host), None) if hosts(envelope.port).iter().any(|ours| ours == host) => Ok(()),
-        (Some(_), None) => {
-            Err(refuse(421, "this server answers to this machine's own names only", "open the printed address"))
-        }
+        (Some(_), None) => Err(refuse(
+            421,
+            "this server answers to this machine's own names only",
+            "open the printed address",
+        )),
         (None, _) | (Some(_), Some(_)) => {
             Err(refuse(400, "a request names one host", "open the printed address"))
         }
@@ -61,7 +63,9 @@ pub(crate) fn host(envelope: Envelope<'_>) -> Result<(), Refusal> {
 /// What changes something must come from our own page, as JSON, whole.
 pub(crate) fn write(envelope: Envelope<'_>) -> Result<(), Refusal> {
     let text = |name: &HeaderName| envelope.headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    if text(&SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
+    // A person who opens an address comes from nowhere, and changes nothing by it.
+    let is_ours = |site: &str| site == "same-origin" || (site == "none" && !envelope.writes);
+    if !text(&SEC_FETCH_SITE).is_none_or(is_ours) {
         return Err(refuse(403, "another page asks", "use the page that this server serves"));
     }
     if !envelope.writes {
@@ -69,7 +73,11 @@ pub(crate) fn write(envelope: Envelope<'_>) -> Result<(), Refusal> {
     }
     let ours = |origin: &str| hosts(envelope.port).iter().any(|host| origin == format!("http://{host}"));
     if !text(&ORIGIN).is_some_and(ours) {
-        return Err(refuse(403, "it does not say that our own page asks", "use the page, or the command line"));
+        return Err(refuse(
+            403,
+            "it does not say that our own page asks",
+            "use the page, or the command line",
+        ));
     }
     if text(&TRANSFER_ENCODING).is_some() {
         return Err(refuse(411, "a body says how long it is", "send it whole, with Content-Length"));
@@ -116,7 +124,9 @@ pub(crate) fn far_end(far: SocketAddr, near: SocketAddr, folders: &Folders) -> R
             let text = format!("this comes from inside an agent's process tree (process {})", agent.pid);
             Err(refuse(403, text, hint))
         }
-        PeerKind::Unseen(pid) => Err(unknown(format!("process {pid} is inside an agent and hides what it holds"))),
+        PeerKind::Unseen(pid) => {
+            Err(unknown(format!("process {pid} is inside an agent and hides what it holds")))
+        }
     }
 }
 
@@ -151,7 +161,11 @@ mod tests {
         ];
         for (sent, wanted) in cases {
             let sent = headers(sent);
-            assert_eq!(status(host(Envelope { headers: &sent, writes: false, port: 7717 })), wanted, "{sent:?}");
+            assert_eq!(
+                status(host(Envelope { headers: &sent, writes: false, port: 7717 })),
+                wanted,
+                "{sent:?}"
+            );
         }
     }
 
@@ -159,7 +173,7 @@ mod tests {
     fn what_writes_is_json_from_our_own_page() {
         let own = ("origin", "http://localhost:7717");
         let json = ("content-type", "application/json");
-        let cases: [(&[(&str, &str)], bool, u16); 11] = [
+        let cases: [(&[(&str, &str)], bool, u16); 13] = [
             (&[own, json], true, 200),
             (&[own, ("content-type", "application/json; charset=utf-8")], true, 200),
             (&[json], true, 403),
@@ -170,6 +184,8 @@ mod tests {
             (&[own], true, 415),
             (&[own, json, ("transfer-encoding", "chunked")], true, 411),
             (&[own, json, ("sec-fetch-site", "same-site")], true, 403),
+            (&[own, json, ("sec-fetch-site", "none")], true, 403),
+            (&[("sec-fetch-site", "none")], false, 200),
             (&[("sec-fetch-site", "cross-site")], false, 403),
         ];
         for (sent, writes, wanted) in cases {

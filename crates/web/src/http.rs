@@ -36,7 +36,11 @@ const PIECE: usize = 8 * 1024;
 pub(crate) struct Wire(pub(crate) TcpStream);
 
 impl Read for Wire {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, mut into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut into: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut piece = [0; PIECE];
         let most = into.remaining().min(PIECE);
         let mut part = ReadBuf::new(&mut piece[..most]);
@@ -104,7 +108,9 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Stream(pieces) => pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes)))),
+            Body::Stream(pieces) => {
+                pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 

@@ -39,7 +39,8 @@ fn operation(route: &Route) -> Json {
     parameters.extend(route.query.iter().map(|(name, about)| {
         json!({ "name": name, "in": "query", "description": about, "schema": { "type": "string" } })
     }));
-    let error = json!({ "description": "why not", "content": { "application/json": { "schema": refer("error") } } });
+    let error =
+        json!({ "description": "why not", "content": { "application/json": { "schema": refer("error") } } });
     let mut operation = json!({
         "summary": route.about,
         "parameters": parameters,

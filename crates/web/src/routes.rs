@@ -79,12 +79,30 @@ pub const ROUTES: &[Route] = &[
         api::runs::list,
     ),
     post("runs", ("start", "started"), "Starts a flow in a process of its own.", api::orders::start),
-    get("runs/{run}", "run", &[AT], "One run: where it stands, what it spent, its steps, what can be done.", api::runs::one),
+    get(
+        "runs/{run}",
+        "run",
+        &[AT],
+        "One run: where it stands, what it spent, its steps, what can be done.",
+        api::runs::one,
+    ),
     get("runs/{run}/why", "why", &[AT], "Why it stands where it stands, and every way out.", api::runs::why),
     get("runs/{run}/tasks", "tasks", &[AT], "Its tasks as rows.", api::runs::tasks),
-    get("runs/{run}/graph", "graph", &[AT], "Where each task stands in a drawing, in the order of its rows.", api::runs::graph),
+    get(
+        "runs/{run}/graph",
+        "graph",
+        &[AT],
+        "Where each task stands in a drawing, in the order of its rows.",
+        api::runs::graph,
+    ),
     get("runs/{run}/timeline", "timeline", &[AT], "What time went to, task by task.", api::runs::timeline),
-    get("runs/{run}/money", "money", &[AT], "What was spent, by role and task, and when limits are reached.", api::runs::money),
+    get(
+        "runs/{run}/money",
+        "money",
+        &[AT],
+        "What was spent, by role and task, and when limits are reached.",
+        api::runs::money,
+    ),
     get("runs/{run}/report", "any", &[AT], "What became of it.", api::runs::report),
     get(
         "runs/{run}/entries",
@@ -99,7 +117,13 @@ pub const ROUTES: &[Route] = &[
         api::runs::entries,
     ),
     get("runs/{run}/entries/{seq}", "any", &[], "One entry in full.", api::runs::entry),
-    get("runs/{run}/tasks/{seq}", "task", &[AT], "One task: brief, path, attempts, verdicts, conversations.", api::tasks::one),
+    get(
+        "runs/{run}/tasks/{seq}",
+        "task",
+        &[AT],
+        "One task: brief, path, attempts, verdicts, conversations.",
+        api::tasks::one,
+    ),
     get("runs/{run}/talks", "talks", &[], "The conversations with agents.", api::tasks::talks),
     get(
         "runs/{run}/talks/{action}/{number}",
@@ -108,22 +132,54 @@ pub const ROUTES: &[Route] = &[
         "What was said in one conversation, also while it goes on.",
         api::tasks::talk,
     ),
-    get("runs/{run}/changes", "changes", &[("task", "only those of this task")], "What changed: landed, kept, at work, as hunks.", api::changes::changes),
+    get(
+        "runs/{run}/changes",
+        "changes",
+        &[("task", "only those of this task")],
+        "What changed: landed, kept, at work, as hunks.",
+        api::changes::changes,
+    ),
     post("runs/{run}/orders", ("order", "ordered"), "Leaves an order of a person.", api::orders::order),
-    post("runs/{run}/undo", ("reasoned", "any"), "Takes back what it delivered to the branch.", api::orders::undo),
+    post(
+        "runs/{run}/undo",
+        ("reasoned", "any"),
+        "Takes back what it delivered to the branch.",
+        api::orders::undo,
+    ),
     get("orders/{order}", "reply", &[], "What became of an order.", api::orders::reply),
-    get("lessons", "any", &[("q", "an error, or what is about to be done")], "Lessons: found by meaning, or all counted.", api::system::lessons),
+    get(
+        "lessons",
+        "any",
+        &[("q", "an error, or what is about to be done")],
+        "Lessons: found by meaning, or all counted.",
+        api::system::lessons,
+    ),
     get("protocols", "any", &[], "The protocol documents.", api::system::protocols),
-    get("protocols/{name}", "protocol", &[], "One protocol: its picture, and what runs have gone through.", api::system::protocol),
+    get(
+        "protocols/{name}",
+        "protocol",
+        &[],
+        "One protocol: its picture, and what runs have gone through.",
+        api::system::protocol,
+    ),
     get("agents", "any", &[], "The agents and what each enforces.", api::system::agents),
     get("config", "any", &[], "Every setting with its origin.", api::system::config),
     get("doctor", "any", &[], "Whether one can work here.", api::system::doctor),
     get("salvage", "any", &[], "The work that is kept.", api::system::salvage),
-    get("events", "events", &[("run", "also the tasks, entries and words of this run")], "What changes, as a stream of events.", api::events),
+    get(
+        "events",
+        "events",
+        &[("run", "also the tasks, entries and words of this run")],
+        "What changes, as a stream of events.",
+        api::events,
+    ),
 ];
 
 /// The row for a method and a path, with what its braces stand for; `Err` where only the method is wrong.
-pub(crate) fn find(method: &str, path: &str) -> Result<(&'static Route, BTreeMap<&'static str, String>), bool> {
+pub(crate) fn find(
+    method: &str,
+    path: &str,
+) -> Result<(&'static Route, BTreeMap<&'static str, String>), bool> {
     let mut other_method = false;
     for route in ROUTES {
         let Some(params) = fits(route.path, path) else { continue };
@@ -141,14 +197,16 @@ fn fits(pattern: &'static str, path: &str) -> Option<BTreeMap<&'static str, Stri
     loop {
         match (ours.next(), theirs.next()) {
             (None, None) => return Some(params),
-            (Some(word), Some(said)) => match word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
-                Some(name) if !said.is_empty() => {
-                    params.insert(name, decoded(said)?);
+            (Some(word), Some(said)) => {
+                match word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
+                    Some(name) if !said.is_empty() => {
+                        params.insert(name, decoded(said)?);
+                    }
+                    Some(_) => return None,
+                    None if word == said => {}
+                    None => return None,
                 }
-                Some(_) => return None,
-                None if word == said => {}
-                None => return None,
-            },
+            }
             (None, Some(_)) | (Some(_), None) => return None,
         }
     }
@@ -186,7 +244,10 @@ mod tests {
     #[test]
     fn paths_are_found_by_their_words() {
         let (route, params) = find("GET", "runs/abcdefgh/entries/7").ok().unwrap();
-        assert_eq!((route.path, params["run"].as_str(), params["seq"].as_str()), ("runs/{run}/entries/{seq}", "abcdefgh", "7"));
+        assert_eq!(
+            (route.path, params["run"].as_str(), params["seq"].as_str()),
+            ("runs/{run}/entries/{seq}", "abcdefgh", "7")
+        );
         assert_eq!(find("POST", "needs").err(), Some(true), "there, but not so");
         assert_eq!(find("GET", "nothing").err(), Some(false));
         assert_eq!(find("GET", "runs//why").err(), Some(false));

@@ -4,9 +4,9 @@ use serde_json::{Value as Json, json};
 
 /// The names, in the order in which they are listed.
 pub const SCHEMAS: [&str; 25] = [
-    "any", "error", "ticket", "session", "needs", "action", "runs", "start", "started", "run", "why", "tasks", "graph",
-    "timeline", "money", "entries", "task", "talks", "talk", "changes", "order", "ordered", "reasoned", "reply",
-    "protocol",
+    "any", "error", "ticket", "session", "needs", "action", "runs", "start", "started", "run", "why",
+    "tasks", "graph", "timeline", "money", "entries", "task", "talks", "talk", "changes", "order", "ordered",
+    "reasoned", "reply", "protocol",
 ];
 
 fn object(fields: &[(&str, Json)], required: &[&str]) -> Json {
@@ -62,7 +62,11 @@ pub fn schema(name: &str) -> Option<Json> {
         "needs" => whole(&[("needs", list(need()))]),
         "runs" => whole(&[("runs", list(run_document()))]),
         "start" => object(
-            &[("flow", json!({ "enum": ["task", "campaign", "code"] })), ("objective", text()), ("dry_run", flag())],
+            &[
+                ("flow", json!({ "enum": ["task", "campaign", "code"] })),
+                ("objective", text()),
+                ("dry_run", flag()),
+            ],
             &["flow", "objective"],
         ),
         "started" => whole(&[("run", text())]),
@@ -78,8 +82,15 @@ pub fn schema(name: &str) -> Option<Json> {
             ("actions", list(action())),
             ("instances", count()),
         ]),
-        "why" => whole(&[("run", text()), ("at", count()), ("standing", text()), ("instances", list(explained()))]),
-        "tasks" => whole(&[("at", count()), ("now", count()), ("columns", list(text())), ("rows", list(list(any())))]),
+        "why" => {
+            whole(&[("run", text()), ("at", count()), ("standing", text()), ("instances", list(explained()))])
+        }
+        "tasks" => whole(&[
+            ("at", count()),
+            ("now", count()),
+            ("columns", list(text())),
+            ("rows", list(list(any()))),
+        ]),
         "graph" => whole(&[
             ("box", list(count())),
             ("x", list(count())),
@@ -90,7 +101,10 @@ pub fn schema(name: &str) -> Option<Json> {
         "timeline" => whole(&[
             ("began", count()),
             ("now", count()),
-            ("rows", list(whole(&[("task", text()), ("label", or_null("string")), ("bars", list(list(any())))]))),
+            (
+                "rows",
+                list(whole(&[("task", text()), ("label", or_null("string")), ("bars", list(list(any())))])),
+            ),
         ]),
         "money" => whole(&[
             ("began", count()),
@@ -101,7 +115,12 @@ pub fn schema(name: &str) -> Option<Json> {
             ("tasks", list(whole(&[("name", or_null("string")), ("seq", text()), ("bought", bought())]))),
             (
                 "points",
-                list(whole(&[("at", count()), ("tokens", count()), ("money", count()), ("unknown", count())])),
+                list(whole(&[
+                    ("at", count()),
+                    ("tokens", count()),
+                    ("money", count()),
+                    ("unknown", count()),
+                ])),
             ),
         ]),
         "entries" => whole(&[
@@ -129,7 +148,9 @@ pub fn schema(name: &str) -> Option<Json> {
             ("next", count()),
         ]),
         "changes" => whole(&[("run", text()), ("parts", list(part()))]),
-        "order" => object(&[("order", object(&[("order", text())], &["order"])), ("name", text())], &["order"]),
+        "order" => {
+            object(&[("order", object(&[("order", text())], &["order"])), ("name", text())], &["order"])
+        }
         "ordered" => object(&[("order", or_null("integer")), ("again", flag())], &["order"]),
         "reasoned" => whole(&[("reason", text()), ("name", text())]),
         "reply" => whole(&[("order", count()), ("taken", flag()), ("reply", or_null("object"))]),
@@ -261,7 +282,10 @@ fn part() -> Json {
         ],
         &["path", "hunks", "cut", "is_test", "findings"],
     );
-    object(&[("what", text()), ("task", or_null("string")), ("files", list(file))], &["what", "task", "files"])
+    object(
+        &[("what", text()), ("task", or_null("string")), ("files", list(file))],
+        &["what", "task", "files"],
+    )
 }
 
 #[cfg(test)]
@@ -273,7 +297,9 @@ mod tests {
     fn every_name_of_the_table_has_a_form_and_every_form_is_used() {
         let named = |name: &str| ROUTES.iter().any(|route| route.answer == name || route.body == name);
         for route in ROUTES {
-            for name in [route.answer, route.body].into_iter().filter(|name| !name.is_empty() && *name != "events") {
+            for name in
+                [route.answer, route.body].into_iter().filter(|name| !name.is_empty() && *name != "events")
+            {
                 assert!(SCHEMAS.contains(&name), "{name} of {}", route.path);
             }
         }

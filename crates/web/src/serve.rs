@@ -274,7 +274,11 @@ fn changes(
     any
 }
 
-fn answer_all(server: &Arc<Server>, listeners: Vec<TcpListener>, stop: &StopSignal) -> Result<(), CommandError> {
+fn answer_all(
+    server: &Arc<Server>,
+    listeners: Vec<TcpListener>,
+    stop: &StopSignal,
+) -> Result<(), CommandError> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().max_blocking_threads(MAX_THREADS).build();
     let runtime = runtime.map_err(|error| machine(&error))?;
@@ -378,13 +382,14 @@ async fn route(server: Arc<Server>, request: Request<Incoming>) -> Result<Answer
     let writes = head.method != hyper::Method::GET;
     let envelope = Envelope { headers: &head.headers, writes, port: server.port };
     gate::host(envelope)?;
-    gate::write(envelope)?;
     let Some(path) = head.uri.path().strip_prefix("/api/v1/") else {
+        // The page itself tells nothing: a link may lead to it from anywhere.
         return match assets::find(head.uri.path()).filter(|_| !writes) {
             Some((kind, bytes)) => Ok(Answer::Page(kind, bytes)),
             None => Err(ApiError::unknown("there is no such page")),
         };
     };
+    gate::write(envelope)?;
     if path != "session" {
         gate::token(&head.headers, &server.tickets)?;
     }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use ftl_folder::id::RunId;
 

@@ -34,9 +34,9 @@ use serde_json::{Value as Json, json};
 use super::{code, flow};
 use crate::agent_follower;
 use crate::cli::{Resume, RunArgs};
+use crate::live::Live;
 use ftl_command::document::RunDocument;
 use ftl_command::known::{self, RunOverview};
-use crate::live::Live;
 
 /// How often the end of a run that another process drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);

@@ -51,15 +51,17 @@ struct OwnCommands {
 impl Documents for OwnCommands {
     fn document(&self, words: &[&str]) -> Result<Json, CommandError> {
         let words = ["ftl"].iter().chain(words);
-        let not_understood = |error: clap::Error| {
-            CommandError::usage(error.to_string(), "`ftl --help` lists the commands")
-        };
+        let not_understood =
+            |error: clap::Error| CommandError::usage(error.to_string(), "`ftl --help` lists the commands");
         let matches = cli::command().try_get_matches_from(words).map_err(not_understood)?;
         let parsed = Cli::from_arg_matches(&matches).map_err(not_understood)?;
         let by = parsed.global.by.clone().or_else(|| self.cli.by.clone());
         let global = GlobalArgs { json: true, by, repo: self.cli.repo.clone(), ..parsed.global };
         if !has_document(&parsed.command) {
-            return Err(CommandError::usage("this command is not asked through a page", "type it in a terminal"));
+            return Err(CommandError::usage(
+                "this command is not asked through a page",
+                "type it in a terminal",
+            ));
         }
         let out = Out::captured();
         crate::perform(&global, &parsed.command, &out)?;

@@ -21,8 +21,8 @@ use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
 
-use ftl_command::known::RunOverview;
 use crate::target::{RunPart, RunView};
+use ftl_command::known::RunOverview;
 use ftl_command::session::session_failure;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_view::actions::{Known, PersonAction, actions, is_stuck, open_questions};

@@ -159,7 +159,10 @@ mod tests {
     fn the_critical_path_is_the_heaviest() {
         let drawn = placed(&[("a", &[], 1), ("b", &[], 9), ("c", &["a"], 1), ("d", &["b"], 1)]);
         assert_eq!(drawn.critical, [1, 3]);
-        assert_eq!(placed(&[]), Places { size: (0, 0), x: vec![], y: vec![], edges: vec![], critical: vec![] });
+        assert_eq!(
+            placed(&[]),
+            Places { size: (0, 0), x: vec![], y: vec![], edges: vec![], critical: vec![] }
+        );
     }
 
     #[test]
@@ -173,13 +176,14 @@ mod tests {
     fn no_two_tasks_stand_at_one_place() {
         let names: Vec<String> = (0..2000).map(|at| format!("{at:04}")).collect();
         let depends: Vec<Vec<String>> = (0..2000_usize)
-            .map(|at| (at > 40).then(|| vec![names[at - 40].clone(), names[at * 7 % at].clone()]).unwrap_or_default())
+            .map(|at| {
+                (at > 40)
+                    .then(|| vec![names[at - 40].clone(), names[at * 7 % at].clone()])
+                    .unwrap_or_default()
+            })
             .collect();
-        let nodes: Vec<Node<'_>> = names
-            .iter()
-            .zip(&depends)
-            .map(|(seq, depends)| Node { seq, depends, weight: 1 })
-            .collect();
+        let nodes: Vec<Node<'_>> =
+            names.iter().zip(&depends).map(|(seq, depends)| Node { seq, depends, weight: 1 }).collect();
         let drawn = places(&nodes);
         let spots: std::collections::BTreeSet<_> = drawn.x.iter().zip(&drawn.y).collect();
         assert_eq!(spots.len(), 2000);

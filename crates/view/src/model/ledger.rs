@@ -131,7 +131,8 @@ mod tests {
     use super::*;
 
     fn paid(seq: u64, money: u64) -> Entry {
-        let usage: Usage = [("money".into(), money), ("tokens".into(), 10), ("cached_tokens".into(), 4)].into();
+        let usage: Usage =
+            [("money".into(), money), ("tokens".into(), 10), ("cached_tokens".into(), 4)].into();
         let action = ActionId { entry: 1, index: 0 };
         let fact = Fact::Paid(Payment::Purse { action, usage, guessed: Vec::new() });
         Entry { seq, at: seq, instance: InstanceId(1), first: false, fact }

@@ -39,11 +39,7 @@ pub struct RunModel {
 impl RunModel {
     /// A model before the first entry of its run.
     pub fn new(programs: Arc<dyn Programs>) -> RunModel {
-        RunModel {
-            board: Board::new(programs),
-            timeline: Timeline::default(),
-            ledger: Ledger::default(),
-        }
+        RunModel { board: Board::new(programs), timeline: Timeline::default(), ledger: Ledger::default() }
     }
 
     /// The number of the last entry that is in it.

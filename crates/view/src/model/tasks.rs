@@ -32,9 +32,7 @@ impl RunModel {
         }
         let instance = self.board.last_of(&row.seq).map(|one| one.0);
         let word = stage_word(&row.stands);
-        json!([
-            row.seq, row.slug, row.depth, word, state, since, tools, commit, why, row.depends, instance
-        ])
+        json!([row.seq, row.slug, row.depth, word, state, since, tools, commit, why, row.depends, instance])
     }
 
     /// Where the tasks stand in a drawing, in the order of `task_rows`.

@@ -26,7 +26,9 @@ pub(crate) fn changes(server: &Server, asked: &Asked) -> Result<Answer, ApiError
         for line in summary.lines() {
             if let Some((path, kind, text)) = finding(line) {
                 let all = findings.entry(path.to_owned()).or_default();
-                all.push(json!({ "kind": kind, "text": text, "entry": entry.seq, "instance": entry.instance.0 }));
+                all.push(
+                    json!({ "kind": kind, "text": text, "entry": entry.seq, "instance": entry.instance.0 }),
+                );
             }
         }
     })?;
@@ -144,8 +146,11 @@ mod tests {
         let files = parse(PATCH);
         let (hunks, cut) = &files["a.txt"];
         assert_eq!((hunks.len(), *cut), (2, false));
-        assert_eq!(hunks[0], json!({ "old": 1, "new": 1,
-            "lines": [[" ", "one"], ["-", "two"], ["+", "2"], ["+", "three"]] }));
+        assert_eq!(
+            hunks[0],
+            json!({ "old": 1, "new": 1,
+            "lines": [[" ", "one"], ["-", "two"], ["+", "2"], ["+", "three"]] })
+        );
         assert_eq!(hunks[1]["lines"], json!([["-", "-- old"], ["+", "++ new"]]), "no header of a file");
         assert_eq!(files["gone"].0[0]["lines"], json!([["-", "x"]]));
     }
@@ -153,7 +158,8 @@ mod tests {
     #[test]
     fn a_long_file_is_cut_and_says_so() {
         let lines = "+x\n".repeat(MAX_LINES + 5);
-        let patch = format!("diff --git a/l b/l\n--- /dev/null\n+++ b/l\n@@ -0,0 +1,{} @@\n{lines}", MAX_LINES + 5);
+        let patch =
+            format!("diff --git a/l b/l\n--- /dev/null\n+++ b/l\n@@ -0,0 +1,{} @@\n{lines}", MAX_LINES + 5);
         let files = parse(&patch);
         assert_eq!(files["l"].0[0]["lines"].as_array().unwrap().len(), MAX_LINES);
         assert!(files["l"].1);
@@ -161,7 +167,10 @@ mod tests {
 
     #[test]
     fn findings_are_read_from_summaries() {
-        assert_eq!(finding("a/b.txt: outside_delta: it is new"), Some(("a/b.txt", "outside_delta", "it is new")));
+        assert_eq!(
+            finding("a/b.txt: outside_delta: it is new"),
+            Some(("a/b.txt", "outside_delta", "it is new"))
+        );
         assert_eq!(finding("error: something: else"), None);
     }
 }

@@ -121,7 +121,8 @@ impl Asked {
     /// The run that is asked about.
     pub(crate) fn run(&self, server: &Server) -> Result<RunRow, ApiError> {
         let named = self.params.get("run").map(String::as_str).unwrap_or_default();
-        let run: RunId = named.parse().map_err(|error: String| ApiError::new(404, error, "`GET runs` lists them"))?;
+        let run: RunId =
+            named.parse().map_err(|error: String| ApiError::new(404, error, "`GET runs` lists them"))?;
         let row = server.session.store().run(&run)?;
         row.filter(|row| row.head > 0)
             .ok_or_else(|| ApiError::new(404, format!("there is no run `{run}`"), "`GET runs` lists them"))

@@ -49,7 +49,8 @@ fn may_speak(server: &Server, asked: &Asked) -> Result<RunRow, ApiError> {
 
 pub(crate) fn reply(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let number = asked.param("order").parse::<u64>();
-    let number = number.map_err(|_| ApiError::new(400, "an order is a number", "the one that was answered"))?;
+    let number =
+        number.map_err(|_| ApiError::new(400, "an order is a number", "the one that was answered"))?;
     let reply = server.session.reply(number)?;
     Ok(Answer::Json(200, json!({ "order": number, "taken": reply.is_some(), "reply": reply })))
 }
@@ -103,8 +104,8 @@ pub(crate) fn start(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
 fn words_of(body: &Json) -> Result<Vec<String>, ApiError> {
     let text = |name: &str| body[name].as_str().map(str::trim).filter(|text| !text.is_empty());
     let objective = text("objective").filter(|text| text.len() <= MAX_TYPED);
-    let objective =
-        objective.ok_or_else(|| ApiError::new(400, "an objective is missing", "say what is to be reached"))?;
+    let objective = objective
+        .ok_or_else(|| ApiError::new(400, "an objective is missing", "say what is to be reached"))?;
     let mut words: Vec<String> = match text("flow") {
         Some("task") => vec!["task".into(), "run".into()],
         Some("campaign") => vec!["campaign".into(), "run".into()],
@@ -151,9 +152,7 @@ fn ended_early(said: &Receiver<Vec<u8>>) -> Result<Answer, ApiError> {
     if let Some(run) = document["run"].as_str() {
         return Ok(Answer::Json(202, json!({ "run": run })));
     }
-    let text = |name: &str, otherwise: &str| {
-        one_line(document["error"][name].as_str().unwrap_or(otherwise))
-    };
+    let text = |name: &str, otherwise: &str| one_line(document["error"][name].as_str().unwrap_or(otherwise));
     Err(ApiError::new(
         422,
         text("message", "it ended before its run was there"),

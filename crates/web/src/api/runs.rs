@@ -226,9 +226,9 @@ pub(crate) fn money(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
         })
         .collect();
     let roles = ledger.roles.iter().map(|(role, bought)| json!({ "name": role, "bought": bought }));
-    let tasks = ledger.tasks.iter().map(|(seq, bought)| {
-        json!({ "name": moment.model.board.task_label(seq), "seq": seq, "bought": bought })
-    });
+    let tasks = ledger.tasks.iter().map(
+        |(seq, bought)| json!({ "name": moment.model.board.task_label(seq), "seq": seq, "bought": bought }),
+    );
     Ok(Answer::Json(
         200,
         json!({
@@ -284,7 +284,11 @@ pub(crate) fn entry(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
     let record = server.session.store().entries(&row.run, seq.saturating_sub(1), 1)?.into_iter().next();
     let record = record.filter(|record| record.seq == seq);
     let record = record.ok_or_else(|| {
-        ApiError::new(404, format!("run {} has no entry {seq}", row.run), format!("its last one is {}", row.head))
+        ApiError::new(
+            404,
+            format!("run {} has no entry {seq}", row.run),
+            format!("its last one is {}", row.head),
+        )
     })?;
     let entry = journal::decode(&**server.session.store(), &row.run, &record)?;
     Ok(Answer::Json(

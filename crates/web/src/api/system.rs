@@ -96,13 +96,16 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
                         at.insert(entry.instance, (opened.state.to_string(), entry.at));
                         states.entry(opened.state.to_string()).or_default().0 += 1;
                     }
-                    Fact::Moved { from, to, cause, .. } if let Some((state, since)) = at.get_mut(&entry.instance) => {
+                    Fact::Moved { from, to, cause, .. }
+                        if let Some((state, since)) = at.get_mut(&entry.instance) =>
+                    {
                         states.entry(from.to_string()).or_default().1 += entry.at.saturating_sub(*since);
                         states.entry(to.to_string()).or_default().0 += 1;
                         (*state, *since) = (to.to_string(), entry.at);
                         let taken = edges.entry((from.to_string(), to.to_string())).or_default();
                         taken.count += 1;
-                        taken.failures += u64::from(matches!(cause, Cause::Else { .. } | Cause::Limit { .. }));
+                        taken.failures +=
+                            u64::from(matches!(cause, Cause::Else { .. } | Cause::Limit { .. }));
                         let run = row.run.to_string();
                         if taken.runs.len() < MAX_NAMED && taken.runs.last() != Some(&run) {
                             taken.runs.push(run);
@@ -122,9 +125,7 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
         }
         count += usize::from(is_one);
     }
-    let edge = |((from, to), taken): ((String, String), Taken)| {
-        json!({ "from": from, "to": to, "count": taken.count, "failures": taken.failures, "runs": taken.runs })
-    };
+    let edge = |((from, to), taken): ((String, String), Taken)| json!({ "from": from, "to": to, "count": taken.count, "failures": taken.failures, "runs": taken.runs });
     let state = |(name, (visits, time)): (String, (u64, u64))| json!({ "state": name, "visits": visits, "time": time });
     Ok((edges.into_iter().map(edge).collect(), states.into_iter().map(state).collect(), count))
 }

@@ -33,7 +33,11 @@ pub(crate) fn one(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let seq = asked.param("seq");
     let rows = moment.model.task_rows();
     let row = rows.iter().find(|row| row[0] == seq).ok_or_else(|| {
-        ApiError::new(404, format!("run {} has no task `{seq}`", moment.row.run), "`GET runs/R/tasks` lists them")
+        ApiError::new(
+            404,
+            format!("run {} has no task `{seq}`", moment.row.run),
+            "`GET runs/R/tasks` lists them",
+        )
     })?;
     let board = &moment.model.board;
     let plan = board.root().and_then(|root| root.tracked.get("plan"));
@@ -82,7 +86,15 @@ impl Steps {
             match &entry.fact {
                 Fact::Opened(opened) => {
                     visits.insert((entry.instance, opened.state.to_string()), 1);
-                    steps.path.push(json!([entry.seq, entry.at, entry.instance.0, null, opened.state, 1, ""]));
+                    steps.path.push(json!([
+                        entry.seq,
+                        entry.at,
+                        entry.instance.0,
+                        null,
+                        opened.state,
+                        1,
+                        ""
+                    ]));
                 }
                 Fact::Moved { from, to, .. } => {
                     let count = visits.entry((entry.instance, to.to_string())).or_default();
@@ -149,7 +161,11 @@ pub(crate) fn talk(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let all = conversations(records, &row.run)?;
     let one = all.iter().find(|one| one.action.to_string() == action && one.number.to_string() == number);
     let one = one.ok_or_else(|| {
-        ApiError::new(404, format!("there is no conversation {action}/{number}"), "`GET runs/R/talks` lists them")
+        ApiError::new(
+            404,
+            format!("there is no conversation {action}/{number}"),
+            "`GET runs/R/talks` lists them",
+        )
     })?;
     let read = one.read(records, from)?;
     let prompt = if from == 0 { Some(one.prompt(records)?) } else { None };

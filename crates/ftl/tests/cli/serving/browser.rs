@@ -3,7 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use ftl_core::run::{Entry, Run};
+use ftl_folder::id::RunId;
+use ftl_language::library::Library;
+use ftl_store::{Append, NewRun, SqliteStore, Store as _, journal};
+use ftl_view::summary::{Questions, Summary};
 use serde_json::{Value as Json, json};
 
 use super::Page;
@@ -34,7 +40,10 @@ fn every_page_is_shown_in_both_schemes_without_a_fault_of_access() {
     let done = dir.ftl(&["demo", "--dir", "till", "--json"]).code(0).json();
     let till = Dir::at(&dir.path("till"));
     till.protocol("ask", ASK);
-    till.protocol("frail", "STATE: START\n  DO: sh \"exit 3\"\n  GOTO: DONE\n\nSTATE: DONE\n  RETURN: complete\n");
+    till.protocol(
+        "frail",
+        "STATE: START\n  DO: sh \"exit 3\"\n  GOTO: DONE\n\nSTATE: DONE\n  RETURN: complete\n",
+    );
     till.run(&["ask", "objective=Which colour has the till?"]);
     till.run(&["frail"]);
     let page = Page::open(&till, &["--by", "Ada"]);
@@ -55,7 +64,11 @@ fn a_question_is_answered_and_a_held_run_is_raised_on_the_page() {
     }
     assert_eq!(dir.status(&spent)["standing"], "held");
     let page = Page::open(&dir, &["--by", "Ada"]);
-    let found = look(&dir, "answers", &json!({ "address": page.address, "asked": asked, "spent": spent, "name": "Ada" }));
+    let found = look(
+        &dir,
+        "answers",
+        &json!({ "address": page.address, "asked": asked, "spent": spent, "name": "Ada" }),
+    );
     assert_eq!(found["faults"], json!([]), "{found}");
     assert_eq!(dir.status(&asked)["standing"], "complete");
     let raised = dir.entries(&spent).into_iter().find(|entry| entry["fact"] == "raised").unwrap();
@@ -74,5 +87,66 @@ fn a_file_checks_its_own_chain_and_finds_a_change() {
     dir.write("changed.html", text.replacen("Working on x", "Working on y", 1));
     let file = |name: &str| dir.path(name).display().to_string();
     let found = look(&dir, "file", &json!({ "whole": file("run.html"), "changed": file("changed.html") }));
+    assert_eq!(found["faults"], json!([]), "{found}");
+}
+
+/// A run that is only a journal: a plan of many tasks, and many entries.
+fn written(dir: &Dir, tasks: u64, entries: u64) -> String {
+    let seq = |at: u64| format!("{at:05}");
+    let task = |at: u64| {
+        let before = [at.saturating_sub(100), at.saturating_sub(37)];
+        let depends: Vec<String> =
+            before.iter().filter(|on| at > 100 && **on > 0).map(|on| seq(*on)).collect();
+        json!({ "seq": seq(at), "slug": format!("task-{at}"), "delta": ["a"], "verify": "true", "budget": 5, "depends": depends })
+    };
+    let plan = json!({ "objective": "many", "tasks": (1..=tasks).map(task).collect::<Vec<_>>() });
+    let opened = json!({
+        "seq": 1, "at": 1_800_000_000_000_u64, "instance": 0, "first": true, "fact": "opened", "protocol": "campaign",
+        "digest": "d", "state": "BUILD", "code": "c", "params": {}, "inputs": { "objective": format!("{tasks} tasks, {entries} entries") },
+        "tracked": { "plan": plan }, "meters": {},
+    });
+    let more = (2..=entries).map(|at| {
+        json!({ "seq": at, "at": 1_800_000_000_000_u64 + at * 50, "instance": 0, "first": true, "fact": "emitted",
+            "fields": { "text": format!("this is entry {at}") } })
+    });
+    let all: Vec<Entry> =
+        std::iter::once(opened).chain(more).map(|entry| serde_json::from_value(entry).unwrap()).collect();
+    let mut run = Run::new(Arc::new(Library::built_in()));
+    all.iter().for_each(|entry| run.apply(entry));
+    let summary = serde_json::to_string(&Summary::of(&run, &Questions::new())).unwrap();
+    let store = SqliteStore::open(&dir.path(".ftl/store")).unwrap();
+    let id = RunId::random().unwrap();
+    let new = NewRun { run: id.clone(), owner: String::from("nobody"), at: 1, summary: summary.clone() };
+    let lease = store.create(&new).unwrap();
+    for part in all.chunks(500) {
+        let encoded = journal::encode(part).unwrap();
+        let summary = Some(summary.clone());
+        let append =
+            Append { lines: encoded.lines, content: encoded.content, at: 1, summary, ..Append::default() };
+        store.append(&lease, append).unwrap();
+    }
+    store.release(&lease).unwrap();
+    id.to_string()
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
+#[ignore = "long form of the other tests of the page: its figures (`just bench-web`)"]
+fn figures() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK);
+    dir.run(&["ask", "objective=x"]);
+    let wide = written(&dir, 10_000, 10);
+    let long = written(&dir, 10, 100_000);
+    for _ in 0..97 {
+        written(&dir, 3, 5);
+    }
+    let page = Page::open(&dir, &[]);
+    let mut found = look(&dir, "bench", &json!({ "address": page.address, "wide": wide, "long": long }));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", page.pid())).unwrap();
+    let memory =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default().trim().to_owned();
+    found["server_memory"] = json!(memory);
+    println!("{found:#}");
     assert_eq!(found["faults"], json!([]), "{found}");
 }

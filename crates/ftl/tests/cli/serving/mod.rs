@@ -2,6 +2,7 @@
 //! threats as a request by hand.
 
 mod browser;
+mod terminal;
 mod threats;
 
 use std::io::{Read as _, Write as _};
@@ -80,7 +81,8 @@ impl Page {
     /// The headers that our own page sends.
     pub(crate) fn headers(&self) -> String {
         let (port, token) = (self.port, &self.token);
-        let session = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        let session =
+            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
         format!("Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nConnection: close\r\n{session}")
     }
 
@@ -122,6 +124,10 @@ impl Page {
         reply["reply"].clone()
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.served.as_ref().map_or(0, Started::pid)
+    }
+
     /// Ends the server.
     pub(crate) fn end(&mut self) {
         drop(self.served.take());
@@ -131,7 +137,10 @@ impl Page {
 /// A campaign of two tasks that has ended: one landed, one blocked with kept work.
 fn campaign() -> (Dir, String) {
     let tasks = [task("001", "good", "a.txt", &[]), task("002", "bad", "b.txt", &["001"])];
-    let dir = repository(&tasks, &[builds("001-good", "a.txt", "done", "true"), builds("002-bad", "b.txt", "wrong", "true")]);
+    let dir = repository(
+        &tasks,
+        &[builds("001-good", "a.txt", "done", "true"), builds("002-bad", "b.txt", "wrong", "true")],
+    );
     let ended = dir.ftl(&[GO, &["--json"]].concat());
     let run = ended.json()["run"].as_str().unwrap_or_else(|| panic!("{ended:#?}")).to_owned();
     (dir, run)
@@ -143,7 +152,8 @@ fn every_answer_is_of_the_form_that_the_table_declares() {
     let page = Page::session(&dir, &[]);
     let mut asked: Vec<&str> = vec!["session"];
     let mut check = |path: &str, route: &'static str| {
-        let row = ftl_web::routes::ROUTES.iter().find(|row| row.path == route && row.body.is_empty()).unwrap();
+        let row =
+            ftl_web::routes::ROUTES.iter().find(|row| row.path == route && row.body.is_empty()).unwrap();
         asked.push(route);
         page.formed(path, row.answer)
     };
@@ -157,7 +167,11 @@ fn every_answer_is_of_the_form_that_the_table_declares() {
     check("protocols/builder", "protocols/{name}");
     let head = check(&format!("runs/{run}"), "runs/{run}")["head"].as_u64().unwrap();
     for part in ["why", "tasks", "graph", "timeline", "money", "report"] {
-        let route = ftl_web::routes::ROUTES.iter().find(|row| row.path == format!("runs/{{run}}/{part}")).unwrap().path;
+        let route = ftl_web::routes::ROUTES
+            .iter()
+            .find(|row| row.path == format!("runs/{{run}}/{part}"))
+            .unwrap()
+            .path;
         for at in [String::new(), format!("?at={}", head / 2), String::from("?at=1")] {
             check(&format!("runs/{run}/{part}{at}"), route);
         }
@@ -176,7 +190,10 @@ fn every_answer_is_of_the_form_that_the_table_declares() {
     assert_eq!(changes["parts"][0]["files"][0]["hunks"][0]["lines"][1], json!(["+", "done"]), "{changes}");
     check(&format!("runs/{run}/changes?task=002"), "runs/{run}/changes");
     let posts = ["runs/{run}/orders", "runs/{run}/undo", "orders/{order}", "events"];
-    let left = ftl_web::routes::ROUTES.iter().map(|row| row.path).filter(|path| !asked.contains(path) && !posts.contains(path));
+    let left = ftl_web::routes::ROUTES
+        .iter()
+        .map(|row| row.path)
+        .filter(|path| !asked.contains(path) && !posts.contains(path));
     assert_eq!(left.collect::<Vec<_>>(), Vec::<&str>::new(), "nobody has asked for these");
 }
 
@@ -192,7 +209,8 @@ fn an_earlier_moment_is_what_a_fresh_fold_makes_of_it() {
     assert_eq!(forwards, backwards.into_iter().rev().collect::<Vec<_>>());
     assert_eq!(forwards[0], json!([]), "there was no plan yet");
     let now = page.get(&format!("runs/{run}/tasks")).json();
-    let stands: Vec<&str> = now["rows"].as_array().unwrap().iter().map(|row| row[3].as_str().unwrap()).collect();
+    let stands: Vec<&str> =
+        now["rows"].as_array().unwrap().iter().map(|row| row[3].as_str().unwrap()).collect();
     assert_eq!(stands, ["landed", "blocked"]);
 }
 
@@ -221,7 +239,10 @@ fn a_question_is_answered_and_the_run_goes_on_without_the_page() {
 #[test]
 fn what_bends_a_rule_needs_a_reason_and_the_typed_name() {
     let dir = Dir::new();
-    dir.protocol("frail", "STATE: START\n  DO: sh \"exit 3\"\n  GOTO: DONE\n\nSTATE: DONE\n  RETURN: complete\n");
+    dir.protocol(
+        "frail",
+        "STATE: START\n  DO: sh \"exit 3\"\n  GOTO: DONE\n\nSTATE: DONE\n  RETURN: complete\n",
+    );
     let (run, json) = dir.run(&["frail"]);
     assert_eq!(json["standing"], "held");
     let page = Page::session(&dir, &["--by", "Ada"]);

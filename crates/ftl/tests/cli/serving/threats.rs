@@ -52,11 +52,19 @@ fn only_this_machines_own_names_are_answered_to() {
     };
     for path in ["/api/v1/needs", "/", "/app.js"] {
         assert_eq!(ask(path, &format!("Host: localhost:{port}\r\n")), 200, "{path}");
-        assert_eq!(ask(path, &format!("Host: evil.example:{port}\r\n")), 421, "a name that points here: {path}");
+        assert_eq!(
+            ask(path, &format!("Host: evil.example:{port}\r\n")),
+            421,
+            "a name that points here: {path}"
+        );
         assert_eq!(ask(path, &format!("Host: 127.0.0.1.evil.example:{port}\r\n")), 421, "{path}");
         assert_eq!(ask(path, "Host: 127.0.0.1\r\n"), 421, "another port: {path}");
         assert_eq!(ask(path, ""), 400, "no host: {path}");
-        assert_eq!(ask(path, &format!("Host: localhost:{port}\r\nHost: evil.example\r\n")), 400, "two: {path}");
+        assert_eq!(
+            ask(path, &format!("Host: localhost:{port}\r\nHost: evil.example\r\n")),
+            400,
+            "two: {path}"
+        );
     }
 }
 
@@ -84,7 +92,11 @@ fn what_changes_something_is_json_from_our_own_page_whole() {
     let large = "x".repeat(1024 * 1024 + 1);
     let much = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", large.len());
     assert_eq!(send(&much, &own, &large), 413, "a body of more than a MiB");
-    assert_eq!(send(&format!("{json}X-Long: {}\r\n", "x".repeat(20_000)), &own, &body), 431, "headers of 20 kB");
+    assert_eq!(
+        send(&format!("{json}X-Long: {}\r\n", "x".repeat(20_000)), &own, &body),
+        431,
+        "headers of 20 kB"
+    );
     assert_eq!(dir.status(&run)["standing"], "waiting", "nothing of it was taken");
 }
 
@@ -112,7 +124,8 @@ fn the_policy_stands_in_every_answer_and_nothing_is_kept() {
 fn it_listens_on_loopback_alone() {
     let (dir, _) = asks();
     let page = Page::session(&dir, &[]);
-    let rows = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    let rows =
+        ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
     let port = format!(":{:04X}", page.port);
     let all = rows.iter().flat_map(|rows| rows.lines());
     let listens: Vec<&str> = all
@@ -122,7 +135,8 @@ fn it_listens_on_loopback_alone() {
         .collect();
     assert!(!listens.is_empty());
     for local in listens {
-        let loopback = local.starts_with("0100007F:") || local.starts_with("00000000000000000000000001000000:");
+        let loopback =
+            local.starts_with("0100007F:") || local.starts_with("00000000000000000000000001000000:");
         assert!(loopback, "{local}");
     }
 }
@@ -157,7 +171,8 @@ fn whoever_is_below_a_guard_gets_nothing_with_or_without_the_mark() {
     let (dir, _) = asks();
     let page = Page::session(&dir, &[]);
     for (name, before) in [("plain", ""), ("clean", "env -i PATH=\"$PATH\" "), ("away", "setsid -w ")] {
-        let script = format!("{before}bash -c \"$(cat {0}/ask.sh)\" > {0}/{name}.txt", dir.path("").display());
+        let script =
+            format!("{before}bash -c \"$(cat {0}/ask.sh)\" > {0}/{name}.txt", dir.path("").display());
         dir.write("ask.sh", asking(&page));
         dir.protocol(name, &format!("STATE: START\n  DO: sh {}\n  RETURN: complete\n", json!(script)));
         dir.ftl(&["run", name]);
