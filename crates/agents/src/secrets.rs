@@ -15,6 +15,8 @@ pub trait RedactValues {
 impl RedactValues for Secrets {
     fn redact_value(&self, value: &Value) -> Value {
         match value {
+            // Most answers hold no secret, and some are as large as a plan: they stay as they are in memory.
+            clean if is_clean(self, clean) => clean.clone(),
             Value::Text(text) => Value::text(self.redact(text)),
             Value::List(items) => Value::list(items.iter().map(|item| self.redact_value(item))),
             Value::Record(fields) => Value::Record(self.redact_fields(fields).into()),
@@ -26,6 +28,18 @@ impl RedactValues for Secrets {
         let clean =
             |(name, value): (&Name, &Value)| (Name::from(self.redact(name)), self.redact_value(value));
         fields.iter().map(clean).collect()
+    }
+}
+
+/// Whether nothing in a value is hidden.
+fn is_clean(secrets: &Secrets, value: &Value) -> bool {
+    match value {
+        Value::None | Value::Bool(_) | Value::Number(_) => true,
+        Value::Text(text) => secrets.is_clean(text),
+        Value::List(items) => items.iter().all(|item| is_clean(secrets, item)),
+        Value::Record(fields) => {
+            fields.iter().all(|(name, value)| secrets.is_clean(name) && is_clean(secrets, value))
+        }
     }
 }
 

@@ -17,6 +17,8 @@ use ftl_core::run::{
 use ftl_core::value::Value;
 
 use crate::driver::{DriveError, Driver, Todo, never_started};
+use crate::executors::answer::too_large;
+pub use crate::executors::answer::{MAX_AGENT_ANSWER_BYTES, MAX_ANSWER_BYTES};
 use crate::executors::{Hands, Job, JobEnd, JobReport, Report, Right};
 use crate::services::Services;
 use ftl_folder::clock::{Clock, millis};
@@ -28,10 +30,6 @@ pub const POLL: Duration = Duration::from_millis(100);
 
 /// How long hands have for their last words when the engine is stopped.
 pub const MAX_GOODBYE: Duration = Duration::from_millis(1200);
-
-/// How large an answer may be. What follows from one stands in the journal several times, and is
-/// longer there where it has unprintable letters.
-pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The wish to stop: said once, everything is put away first; said twice, it is over at once.
 #[derive(Clone, Debug, Default)]
@@ -170,13 +168,11 @@ fn let_go(wheel: &mut Dispatcher<'_>, told: &Receiver<JobReport>) {
 }
 
 /// An answer that is too large to be kept is none.
-fn answered(value: Value) -> Outcome {
-    let bytes = value.weight();
-    if bytes <= MAX_ANSWER_BYTES {
-        return Outcome::Done(value);
+fn answered(value: Value, most: usize) -> Outcome {
+    match too_large(&value, most) {
+        None => Outcome::Done(value),
+        Some(message) => Outcome::Failed(Failure::new(FailureKind::Failed, message)),
     }
-    let message = format!("its answer has {bytes} bytes; {MAX_ANSWER_BYTES} is the most");
-    Outcome::Failed(Failure::new(FailureKind::Failed, message))
 }
 
 /// What is done with each thing that comes in. The caller calls `first` once, then `look` and
@@ -383,6 +379,15 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
+    /// How large the answer to an action may be.
+    fn most_of(&self, (instance, action): (InstanceId, ActionId)) -> usize {
+        let open = self.driver.run().instance(instance).and_then(|one| one.open.get(&action));
+        match open.and_then(|open| open.whom.role()) {
+            Some("planner") | None => MAX_ANSWER_BYTES,
+            Some(_) => MAX_AGENT_ANSWER_BYTES,
+        }
+    }
+
     fn outcome(&mut self, key: (InstanceId, ActionId), report: Report) -> (Outcome, Usage) {
         let outcome = match report.ended {
             JobEnd::Outage { service, after } => {
@@ -393,7 +398,7 @@ impl<'a> Dispatcher<'a> {
                 let until = self.services.silent(key, &service, after, self.clock.now());
                 return (Outcome::ClaimedOutage { service, until }, report.usage);
             }
-            JobEnd::Done(value) => answered(value),
+            JobEnd::Done(value) => answered(value, self.most_of(key)),
             JobEnd::Failed(failure) => Outcome::Failed(failure),
             JobEnd::Died(message) => Outcome::Died(message),
             JobEnd::Forbidden(why) => Outcome::Forbidden(why),
@@ -456,9 +461,10 @@ impl<'a> Dispatcher<'a> {
         match told {
             JobReport::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
+                let most = self.most_of((instance, action));
                 // What ended badly while it was being ended did not fail: it was interrupted.
                 let outcome = match report.ended {
-                    JobEnd::Done(value) => answered(value),
+                    JobEnd::Done(value) => answered(value, most),
                     JobEnd::Failed(_) | JobEnd::Died(_) | JobEnd::Forbidden(_) => Outcome::Interrupted,
                     JobEnd::Cancelled | JobEnd::Outage { .. } | JobEnd::ClaimedOutage { .. } => {
                         Outcome::Interrupted

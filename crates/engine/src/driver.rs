@@ -17,8 +17,12 @@ use ftl_language::library::Library;
 use ftl_folder::id::RunId;
 use ftl_store::journal::{self, JournalError};
 use ftl_store::order::{Order, Refused, Reply};
+use ftl_store::snapshot::{self, Board, LoadedBoard, Pace};
 use ftl_store::summary::{self, Questions, Summary};
 use ftl_store::{Append, Lease, NewRun, Store, StoreError};
+
+/// After how many entries a driver that gives its run back keeps a snapshot: a shorter journal is read in a moment.
+const MIN_LAST: u64 = 1_000;
 
 /// What is to be done after an input was taken; its entries are durable already.
 #[derive(Debug, Default)]
@@ -80,7 +84,9 @@ pub struct Opening {
 pub struct Driver {
     store: Arc<dyn Store>,
     lease: Lease,
-    run: Run,
+    board: Board,
+    /// When the next snapshot is due; nothing where the board knows only a part of the journal.
+    pace: Option<Pace>,
     questions: Questions,
     summary: Summary,
     last: Time,
@@ -117,7 +123,7 @@ impl Driver {
         }
         let new = NewRun { run: id, owner: owner.to_owned(), at, summary: json(&Summary::default()) };
         let lease = store.create(&new)?;
-        let mut driver = Driver::of(store, lease, Run::new(library));
+        let mut driver = Driver::of(store, lease, Board::new(library), Some(Pace::default()));
         let todo = driver.take(at, event)?;
         Ok((driver, todo))
     }
@@ -141,9 +147,9 @@ impl Driver {
         at: Time,
         used: &dyn Fn(&str) -> Option<Usage>,
     ) -> Result<(Driver, Todo), DriveError> {
-        let entries = journal::load(&*store, &lease.run)?;
-        let last = entries.last().map_or(0, |entry| entry.at);
-        Driver::take_up(store, lease, (Run::replay(library, &entries), last), at, used)
+        let LoadedBoard { board, pace } = snapshot::load(&*store, &lease.run, library)?;
+        let last = board.times.map_or(0, |(_, last)| last);
+        Driver::of(store, lease, board, Some(pace)).go_on(last, at, used)
     }
 
     /// The same with a run that was replayed already, and the time of its last entry: nothing was written since.
@@ -154,19 +160,40 @@ impl Driver {
         at: Time,
         used: &dyn Fn(&str) -> Option<Usage>,
     ) -> Result<(Driver, Todo), DriveError> {
-        let mut driver = Driver::of(store, lease, run);
-        driver.last = last;
-        for (instance, action, usage) in lost_agents(&driver.run, used) {
-            let (outcome, usage) = (Outcome::Interrupted, Some(usage));
-            driver.take(at, Event::Outcome { instance, action, outcome, usage })?;
-        }
-        let todo = driver.take(at, Event::Recover)?;
-        Ok((driver, todo))
+        Driver::of(store, lease, Board::of_run(run), None).go_on(last, at, used)
     }
 
-    fn of(store: Arc<dyn Store>, lease: Lease, run: Run) -> Driver {
+    fn go_on(
+        mut self,
+        last: Time,
+        at: Time,
+        used: &dyn Fn(&str) -> Option<Usage>,
+    ) -> Result<(Driver, Todo), DriveError> {
+        self.last = last;
+        for (instance, action, usage) in lost_agents(self.run(), used) {
+            let (outcome, usage) = (Outcome::Interrupted, Some(usage));
+            self.take(at, Event::Outcome { instance, action, outcome, usage })?;
+        }
+        let todo = self.take(at, Event::Recover)?;
+        Ok((self, todo))
+    }
+
+    fn of(store: Arc<dyn Store>, lease: Lease, board: Board, pace: Option<Pace>) -> Driver {
         let (questions, summary) = (Questions::new(), Summary::default());
-        Driver { store, lease, run, questions, summary, last: 0, broken: None }
+        Driver { store, lease, board, pace, questions, summary, last: 0, broken: None }
+    }
+
+    /// Keeps a snapshot where one is due, or where so many entries came since the last one.
+    fn keep_snapshot(&mut self, entries: usize, at_the_end: bool) {
+        let Some(mut pace) = self.pace else { return };
+        let is_due = pace.count(entries) || (at_the_end && pace.has(MIN_LAST));
+        let row = is_due.then(|| self.store.run(&self.lease.run)).and_then(Result::ok).flatten();
+        if let Some(row) = row
+            && row.head + 1 == self.run().next_seq()
+        {
+            snapshot::keep(&*self.store, &self.lease.run, (&self.board, row.hash), &mut pace);
+        }
+        self.pace = Some(pace);
     }
 
     /// Takes an input: what follows is in the journal when this returns, and only then to be done.
@@ -195,10 +222,10 @@ impl Driver {
         }
         // Times in a journal never go backwards, whatever the wall says after a restart.
         self.last = self.last.max(at);
-        let decision = self.run.decide(&Input { at: self.last, event });
+        let decision = self.board.machine().decide(&Input { at: self.last, event });
         if decision.entries.is_empty() && decision.start.is_empty() && order.is_none() {
             let (cancel, refusal) = (decision.cancel, decision.refusal);
-            self.summary = Summary::of(&self.run, &self.questions);
+            self.summary = Summary::of(self.board.machine(), &self.questions);
             return Ok(Todo { cancel, refusal, ..Todo::default() });
         }
         // What is asked again after a recovery may leave no entry. It is written all the same, with
@@ -212,6 +239,7 @@ impl Driver {
             self.broken = Some(error.clone());
             return Err(error.into());
         }
+        self.keep_snapshot(decision.entries.len(), false);
         let Decision { entries, start, cancel, refusal } = decision;
         Ok(Todo { start, cancel, refusal, entries })
     }
@@ -219,11 +247,11 @@ impl Driver {
     /// Applies a decision, and makes what is to be kept of it.
     fn prepare(&mut self, decision: &Decision, order: Option<u64>) -> Result<Append, DriveError> {
         let encoded = journal::encode(&decision.entries)?;
-        decision.entries.iter().for_each(|entry| self.run.apply(entry));
+        decision.entries.iter().for_each(|entry| self.board.see(entry));
         self.remember(&decision.start);
-        let (run, open) = (&self.run, &mut self.questions);
+        let (run, open) = (self.board.machine(), &mut self.questions);
         open.retain(|(instance, action), _| is_open(run, *instance, action));
-        self.summary = Summary::of(&self.run, &self.questions);
+        self.summary = Summary::of(run, &self.questions);
         let refused = decision.refusal.as_ref().map(Refused::from).or_else(|| self.in_vain(decision));
         let reply = Reply { refused, entry: decision.entries.first().map(|entry| entry.seq) };
         Ok(Append {
@@ -231,7 +259,7 @@ impl Driver {
             content: encoded.content,
             at: self.last,
             summary: Some(json(&self.summary)),
-            settled: Some(self.run.end().is_some()),
+            settled: Some(self.run().end().is_some()),
             answered: order.map(|number| (number, json(&reply))),
         })
     }
@@ -241,7 +269,7 @@ impl Driver {
         if !decision.entries.is_empty() {
             return None;
         }
-        let stuck = self.run.live().flat_map(|one| one.held.values()).find(|held| held.stuck);
+        let stuck = self.run().live().flat_map(|one| one.held.values()).find(|held| held.stuck);
         let why = stuck.map_or("it changes nothing", |held| held.failure.message.as_str());
         let message = format!("nothing comes of this: {why}");
         Some(Refused { kind: ftl_store::order::RefusedKind::NotHere, message, hint: None })
@@ -253,7 +281,7 @@ impl Driver {
 
     /// The run as its journal has made it.
     pub fn run(&self) -> &Run {
-        &self.run
+        self.board.machine()
     }
 
     /// The name of the run.
@@ -287,7 +315,8 @@ impl Driver {
     }
 
     /// Gives the run back.
-    pub fn release(self) -> Result<(), StoreError> {
+    pub fn release(mut self) -> Result<(), StoreError> {
+        self.keep_snapshot(0, true);
         self.store.release(&self.lease)
     }
 }

@@ -20,7 +20,7 @@ pub const SHARED: &str = "ftl.toml";
 const EXCLUDED: [&str; 2] = ["/.ftl/*", "!/.ftl/protocols/"];
 
 /// Every folder below `.ftl` that is written, read or looked through. None of them may be a link.
-const FOLDERS: [&str; 31] = [
+const FOLDERS: [&str; 32] = [
     "store",
     "store/attempts",
     "store/copies",
@@ -40,6 +40,7 @@ const FOLDERS: [&str; 31] = [
     "store/git/worktrees",
     "store/owners",
     "store/scripts",
+    "store/snapshots",
     "store/spool",
     "store/talks",
     "store/tasks",

@@ -7,6 +7,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+#[path = "figures/flat.rs"]
+mod flat;
 #[path = "figures/flows.rs"]
 mod flows;
 #[path = "figures/groups.rs"]
@@ -68,10 +70,13 @@ fn main() {
     if let Ok(count) = std::env::var("FTL_WAITING") {
         return waiting(count.parse().unwrap());
     }
+    if let Ok(words) = std::env::var("FTL_MEASURED") {
+        return flat::measure(&words);
+    }
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    let figures: [(&str, fn()); 9] = [
+    let figures: [(&str, fn()); 10] = [
         ("transitions", || transitions(1, 400)),
         ("transitions", || transitions(64, 20)),
         ("recovery", recovery),
@@ -81,6 +86,7 @@ fn main() {
         ("groups", groups::all),
         ("flows", flows::all),
         ("compare", flows::compare),
+        ("flat", flat::all),
     ];
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, figure) in figures {

@@ -384,6 +384,10 @@ pub(crate) struct Log {
     /// Show only entries after this number
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) after: u64,
+
+    /// Show only this many entries, the last ones
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ use ftl_folder::id::RunId;
 use ftl_language::library::Library;
 use ftl_store::Store;
 use ftl_store::journal;
+use ftl_store::snapshot;
 use ftl_view::board::Board;
 
 /// How many entries are read at a time.
@@ -24,8 +25,6 @@ pub(crate) struct Reader {
     pub(crate) board: Board,
     store: Arc<dyn Store>,
     after: u64,
-    /// Whose each entry is, by number: actions are named after the entry that asked for them.
-    owners: Vec<InstanceId>,
 }
 
 impl Reader {
@@ -35,9 +34,10 @@ impl Reader {
         run: RunId,
         library: Arc<Library>,
     ) -> Result<Reader, CommandError> {
-        let mut reader = Reader { run, board: Board::new(library), store, after: 0, owners: Vec::new() };
-        reader.refresh(&mut |_, _| {})?;
-        Ok(reader)
+        let loaded = snapshot::load(&*store, &run, library).map_err(|error| drive_failure(&error.into()))?;
+        let board = loaded.board;
+        let after = board.machine().next_seq() - 1;
+        Ok(Reader { run, board, store, after })
     }
 
     /// Takes in what is new; each entry is shown with the board as it was before.
@@ -50,7 +50,6 @@ impl Reader {
                 let entry = entry.map_err(|error| drive_failure(&error.into()))?;
                 see(&self.board, &entry);
                 self.board.see(&entry);
-                self.owners.push(entry.instance);
                 self.after = record.seq;
             }
             if page.len() < PAGE {
@@ -61,6 +60,8 @@ impl Reader {
 
     /// Whose action was asked for by an entry.
     pub(crate) fn owner(&self, entry: u64) -> Option<InstanceId> {
-        self.owners.get(usize::try_from(entry.checked_sub(1)?).ok()?).copied()
+        let found = self.store.entries(&self.run, entry.checked_sub(1)?, 1).ok()?;
+        let record = found.first().filter(|record| record.seq == entry)?;
+        journal::decode(&*self.store, &self.run, record).ok().map(|entry| entry.instance)
     }
 }

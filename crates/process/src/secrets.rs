@@ -184,6 +184,14 @@ impl Secrets {
         text
     }
 
+    /// Whether nothing of a text is hidden.
+    pub fn is_clean(&self, text: &str) -> bool {
+        let is_secret =
+            |(pattern, (_, part)): (&Regex, &(&str, &str))| has(text, part) && pattern.is_match(text);
+        !self.values.iter().any(|value| text.contains(value.as_str()))
+            && !patterns().iter().zip(PATTERNS.iter()).any(is_secret)
+    }
+
     /// The bytes without secrets; what is no text stays as it is.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());

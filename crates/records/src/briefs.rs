@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use super::campaign::settle_in;
 use super::campaign_state::overlap;
@@ -21,7 +22,7 @@ use crate::exploration;
 use crate::plan_file::{CampaignPlan, PlanTask};
 use crate::workspace::{
     self, BlockReason, ClosedWorkspace, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk,
-    UsedLesson, Workspace, WorkspaceContext, WorkspaceRefusal,
+    UsedLesson, Workspace, WorkspaceContext, WorkspaceRefusal, WorkspaceStatus,
 };
 use ftl_code::context::{self, Sources};
 use ftl_core::plan::TaskStatus;
@@ -35,8 +36,15 @@ const KIND: &str = "workspace";
 /// Where older texts go that a new one takes the place of.
 const REPLACED: &str = "workspace_replaced";
 
+/// The kind of notes that name the workspaces that were blocked, so that nobody looks for them among all.
+const BLOCKED: &str = "workspace_blocked";
+
+/// How many blocked siblings a brief tells of, the last ones by name: one that told of all of them would make a campaign
+/// in which much fails cost the square of its tasks.
+pub const MAX_SIBLINGS: usize = 64;
+
 /// How many files of a folder are looked at.
-const MAX_FILES: usize = 100_000;
+const MAX_FILES: usize = 1_000_000;
 
 /// What is recalled from memory for a task.
 #[derive(Clone, Debug, Default)]
@@ -97,12 +105,7 @@ impl Records {
         let kind = scope.kind(KIND);
         let names = names(&self.scope_folder(&scope).join(WORKSPACES))?;
         for name in names.iter().filter(|name| is_wanted(name)) {
-            if let Err(error) = self.look_over(&projected(&scope, name)) {
-                match error {
-                    RecordError::Malformed { .. } => self.notice(format!("left out: {error}")),
-                    error => return Err(error),
-                }
-            }
+            self.look_over_or_tell(&projected(&scope, name))?;
         }
         let mut all = Vec::new();
         for stem in self.store().keys(&kind)? {
@@ -194,16 +197,7 @@ impl Records {
         };
         let campaign = self.active_campaign()?;
         let campaign = campaign.as_deref();
-        // Failures of siblings and what parents delivered; a campaign of a thousand has many others.
-        let parents: BTreeSet<&str> = tasks
-            .iter()
-            .flat_map(|task| task.depends.iter().map(|seq| seq.trim_start_matches('0')))
-            .collect();
-        let before = self.workspaces_of(&|name| match name.status() {
-            workspace::WorkspaceStatus::Blocked => true,
-            workspace::WorkspaceStatus::Complete => parents.contains(name.seq().trim_start_matches('0')),
-            workspace::WorkspaceStatus::Active => false,
-        })?;
+        let before = self.known_around(plan, &tasks)?;
         let confidence = self.explored_confidence()?;
         let (mut made, mut all_given) = (Vec::new(), Vec::new());
         for (task, recalled) in tasks.iter().zip(recall(plan, &tasks)?) {
@@ -239,6 +233,74 @@ impl Records {
         self.project_all(&made.iter().map(|one| projected(&scope, &one.file_name)).collect::<Vec<_>>())?;
         self.given_out(&all_given)?;
         Ok(made.iter().map(|one| self.workspace_folder().join(one.file_name.to_string())).collect())
+    }
+
+    /// Takes over a change by hand; one that makes no sense is told and left out.
+    fn look_over_or_tell(&self, what: &Projected) -> Result<(), RecordError> {
+        match self.look_over(what) {
+            Err(error @ RecordError::Malformed { .. }) => {
+                self.notice(format!("left out: {error}"));
+                Ok(())
+            }
+            looked => looked,
+        }
+    }
+
+    /// What tasks that begin are told of others: what their parents delivered, and failures of siblings. A campaign of a
+    /// hundred thousand has many more workspaces, and a run that is driven looks only for those; commands, whose files
+    /// other programs may write, look through the folder.
+    fn known_around(&self, plan: &CampaignPlan, tasks: &[&PlanTask]) -> Result<Vec<Found>, RecordError> {
+        let parents: BTreeSet<&str> =
+            tasks.iter().flat_map(|task| &task.depends).map(String::as_str).collect();
+        if !self.lag.is_allowed() {
+            let parents: BTreeSet<&str> = parents.iter().map(|seq| seq.trim_start_matches('0')).collect();
+            return self.workspaces_of(&|name| match name.status() {
+                WorkspaceStatus::Blocked => true,
+                WorkspaceStatus::Complete => parents.contains(name.seq().trim_start_matches('0')),
+                WorkspaceStatus::Active => false,
+            });
+        }
+        let scope = self.scope()?;
+        let mut stems: BTreeSet<String> = self.blocked_stems(&scope)?;
+        for seq in parents {
+            let spelled = plan.find(seq).map_or(seq, |task| task.seq.as_str());
+            let found = self.store().keys_from(&scope.kind(KIND), &format!("{spelled}_"))?;
+            let name = |stem: &String| FileName::parse(&format!("{stem}.xml"));
+            let is_complete = |stem: &String| {
+                name(stem).is_some_and(|name| name.status() == WorkspaceStatus::Complete && name.is_of(seq))
+            };
+            stems.extend(found.into_iter().filter(is_complete));
+        }
+        let mut all = Vec::new();
+        for stem in stems {
+            let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
+            let what = projected(&scope, &name);
+            self.look_over_or_tell(&what)?;
+            // Somebody may have ended it in another way since.
+            let Some(text) = self.store().note(&what.kind, &stem)? else { continue };
+            all.push((name, workspace::parse(&text)?));
+        }
+        Ok(all)
+    }
+
+    /// The last blocked workspaces, by name. What was blocked before this process, and by versions that noted nothing, is
+    /// looked for once.
+    fn blocked_stems(&self, scope: &RecordScope) -> Result<BTreeSet<String>, RecordError> {
+        let mut known = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(of, _)| of != scope) {
+            let is_blocked = |stem: &String| {
+                FileName::parse(&format!("{stem}.xml"))
+                    .is_some_and(|name| name.status() == WorkspaceStatus::Blocked)
+            };
+            let all = self.store().keys(&scope.kind(KIND))?.into_iter().filter(is_blocked).collect();
+            *known = Some((scope.clone(), all));
+        }
+        let mut stems = known.as_ref().map(|(_, stems)| stems.clone()).unwrap_or_default();
+        stems.extend(self.store().keys(&scope.kind(BLOCKED))?);
+        while stems.len() > MAX_SIBLINGS {
+            stems.pop_first();
+        }
+        Ok(stems)
     }
 
     /// Ends a workspace as complete; where it is now.
@@ -279,7 +341,7 @@ impl Records {
     pub fn find_ended(
         &self,
         path: &Path,
-        status: workspace::WorkspaceStatus,
+        status: WorkspaceStatus,
     ) -> Result<Option<(PathBuf, Workspace)>, RecordError> {
         let Some((scope, name)) = self.own(path) else { return Ok(None) };
         let kind = scope.kind(KIND);
@@ -310,6 +372,9 @@ impl Records {
                 replaced(notes, &scope, &closed.file_name, now)?;
                 keep_text(notes, &projected(&scope, &closed.file_name), &closed.text)?;
                 drop_text(notes, &projected(&scope, &name))?;
+                if closed.file_name.status() == WorkspaceStatus::Blocked {
+                    notes.put(&scope.kind(BLOCKED), &closed.file_name.stem(), "")?;
+                }
                 let is_told = tell_campaign(notes, &scope, &closed, ends)?;
                 Ok((closed, is_told))
             });
@@ -332,7 +397,7 @@ impl Records {
         let name = FileName::parse(path.file_name()?.to_str()?)?;
         let scope = self.scope_of_folder(path.parent()?)?;
         let is_there = |scope: &RecordScope| {
-            let all = workspace::WorkspaceStatus::ALL.iter();
+            let all = WorkspaceStatus::ALL.iter();
             all.filter_map(|status| FileName::new(name.seq(), name.slug(), *status).ok())
                 .any(|one| matches!(self.store().note(&scope.kind(KIND), &one.stem()), Ok(Some(_))))
         };
@@ -348,7 +413,7 @@ impl Records {
         for scope in self.live_others()? {
             for (stem, text) in self.store().notes(&scope.kind(KIND))? {
                 let is_active = FileName::parse(&format!("{stem}.xml"))
-                    .is_some_and(|name| name.status() == workspace::WorkspaceStatus::Active);
+                    .is_some_and(|name| name.status() == WorkspaceStatus::Active);
                 let Some(other) = is_active.then(|| workspace::parse(&text).ok()).flatten() else { continue };
                 let both = delta.iter().filter(|path| overlap(path, &other.delta));
                 found.extend(both.map(|path| (path.clone(), scope.name().to_owned())));
@@ -385,9 +450,9 @@ fn tell_campaign(
         return Ok(false);
     }
     let status = match closed.file_name.status() {
-        workspace::WorkspaceStatus::Active => return Ok(false),
-        workspace::WorkspaceStatus::Complete => TaskStatus::Complete,
-        workspace::WorkspaceStatus::Blocked => TaskStatus::Blocked,
+        WorkspaceStatus::Active => return Ok(false),
+        WorkspaceStatus::Complete => TaskStatus::Complete,
+        WorkspaceStatus::Blocked => TaskStatus::Blocked,
     };
     settle_in(notes, scope, (id, closed.file_name.seq()), (status, ends.now))
 }

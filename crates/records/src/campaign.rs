@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, PlanProgress, Seq, TaskStatus, Unreachable, parse_status};
+use ftl_core::plan::{Cascade, Seq, TaskStatus, Unreachable, parse_status};
 
 use super::archive;
 use super::campaign_state::{Campaign, progress};
@@ -17,49 +16,13 @@ use super::projection::{json_text, stamp_pending};
 use super::raw;
 use super::scope::RecordScope;
 use super::{RecordError, Records};
-use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
+use crate::plan_file::merge::{merge, read_outline, read_task};
 use crate::plan_file::{self, CampaignPlan, LaxPlan, Reading};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_store::{Notebook as _, Notes, StoreError};
 use serde::Deserialize;
 
-/// A campaign that is looked at again and again.
-#[derive(Clone, Debug)]
-pub struct Followed {
-    /// How often the campaign had been changed.
-    count: u64,
-    /// Whether its tasks are kept one by one.
-    is_parted: bool,
-    campaign: Campaign,
-    graph: Arc<Graph>,
-    downstream: BTreeMap<String, usize>,
-}
-
-impl Followed {
-    fn new(count: u64, is_parted: bool, campaign: Campaign) -> Result<Followed, RecordError> {
-        let (graph, downstream) = (campaign.progress()?.graph().clone(), campaign.downstream()?);
-        Ok(Followed { count, is_parted, campaign, graph, downstream })
-    }
-
-    /// The tasks that may start, in the order of the plan.
-    pub fn ready(&self) -> Vec<&CampaignTask> {
-        let mut progress = PlanProgress::new(self.graph.clone());
-        for (place, one) in self.graph.places().zip(&self.campaign.tasks) {
-            progress.settle_at(place, one.status);
-        }
-        progress.ready().map(|place| &self.campaign.tasks[place.index()]).collect()
-    }
-
-    /// The campaign as it was at the last look.
-    pub fn campaign(&self) -> &Campaign {
-        &self.campaign
-    }
-
-    /// How many tasks stand one behind the other from each task on, itself included, by seq.
-    pub fn downstream(&self) -> &BTreeMap<String, usize> {
-        &self.downstream
-    }
-}
+pub use super::followed::Followed;
 
 /// What a merge of a revised plan did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +62,17 @@ impl Records {
         self.read(&self.campaign_note()?)?.map(|json| understood(&json)).transpose()
     }
 
+    /// The head of the current campaign, and how its tasks stand: for whoever tells of it in a line. Of a task only its
+    /// outline is read.
+    pub fn outline_campaign(&self) -> Result<Option<(Campaign, Vec<TaskStatus>)>, RecordError> {
+        let what = self.campaign_note()?;
+        self.look_over(&what)?;
+        let Some(sheet) = Sheet::now(&**self.store(), &what)? else { return Ok(None) };
+        let head = understood(&chunked_note::head_of(&sheet.head(), &what)?.0)?;
+        let statuses = TaskTexts(&sheet).outlines()?.into_iter().map(|(_, _, status)| status).collect();
+        Ok(Some((head, statuses)))
+    }
+
     /// The campaign as it is now, for somebody who knows what it was: only tasks that have changed are read again.
     pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, RecordError> {
         let what = self.campaign_note()?;
@@ -111,20 +85,15 @@ impl Records {
             let campaign = understood(&parsed(&sheet.body())?)?;
             return Followed::new(trail.count, sheet.is_parted(), campaign).map(Some);
         };
-        let mut is_new_graph = false;
         for at in new {
-            let (Some(text), Some(place)) =
-                (chunked_note::item_now(book, &what, at)?, followed.campaign.tasks.get_mut(at))
-            else {
+            let now = match chunked_note::item_now(book, &what, at)? {
+                Some(text) => read_task(&parsed(&text)?).map_err(damaged)?,
                 // It was taken apart meanwhile; the next trail says so.
-                return self.follow_campaign(None);
+                None => return self.follow_campaign(None),
             };
-            let now = read_task(&parsed(&text)?).map_err(damaged)?;
-            is_new_graph |= (&now.task.seq, &now.task.depends) != (&place.task.seq, &place.task.depends);
-            *place = now;
-        }
-        if is_new_graph {
-            return Followed::new(trail.count, true, followed.campaign).map(Some);
+            if !followed.take(at, now) {
+                return self.follow_campaign(None);
+            }
         }
         followed.count = trail.count;
         Ok(Some(followed))

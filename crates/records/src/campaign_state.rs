@@ -116,35 +116,6 @@ impl Campaign {
         Ok(self.progress()?.ready().map(|place| &self.tasks[place.index()]).collect())
     }
 
-    /// Those of the ready tasks that may start now beside what is being worked on, and beside those that were asked
-    /// to begin: no two at work change the same file. The others wait for their turn. What most others wait for
-    /// comes first.
-    pub fn startable<'a>(
-        &'a self,
-        mut ready: Vec<&'a CampaignTask>,
-        asked: &BTreeSet<String>,
-        downstream: &BTreeMap<String, usize>,
-    ) -> Vec<&'a CampaignTask> {
-        let is_asked = |one: &CampaignTask| asked.contains(&one.task.seq);
-        ready.retain(|one| !is_asked(one));
-        if ready.is_empty() {
-            return ready;
-        }
-        let mut taken = Taken::default();
-        for one in self.tasks.iter().filter(|one| one.status == TaskStatus::InProgress || is_asked(one)) {
-            taken.take(&one.task.delta);
-        }
-        ready.sort_by_key(|one| std::cmp::Reverse(downstream.get(&one.task.seq).copied().unwrap_or(0)));
-        ready.retain(|one| {
-            let is_free = !taken.overlaps(&one.task.delta);
-            if is_free {
-                taken.take(&one.task.delta);
-            }
-            is_free
-        });
-        ready
-    }
-
     /// How many tasks stand one behind the other from each task on, itself included, by seq.
     pub fn downstream(&self) -> Result<BTreeMap<String, usize>, RecordError> {
         let progress = self.progress()?;
@@ -193,7 +164,7 @@ impl Campaign {
 
 /// Files and folders that somebody is going to change.
 #[derive(Default)]
-struct Taken(BTreeSet<String>);
+pub(super) struct Taken(BTreeSet<String>);
 
 /// Whether a path is one that a delta names, or lies below or above one.
 pub(super) fn overlap(path: &str, delta: &[String]) -> bool {
@@ -203,12 +174,12 @@ pub(super) fn overlap(path: &str, delta: &[String]) -> bool {
 }
 
 impl Taken {
-    fn take(&mut self, delta: &[String]) {
+    pub(super) fn take(&mut self, delta: &[String]) {
         self.0.extend(delta.iter().map(|path| bare(path).to_owned()));
     }
 
     /// Whether some path is taken, or lies below one that is, or above one.
-    fn overlaps(&self, delta: &[String]) -> bool {
+    pub(super) fn overlaps(&self, delta: &[String]) -> bool {
         delta.iter().map(|path| bare(path)).any(|path| {
             let above = Path::new(path).ancestors().filter_map(Path::to_str);
             let is_taken = above.into_iter().any(|one| self.0.contains(one));

@@ -2,8 +2,8 @@
 //!
 //! A change of one task of a thousand writes one small note, not all of them. Parts stand under the kind of
 //! their head, so that one look sees all as they were at the same moment. Nobody reads or writes a part but
-//! through here: what is seen is always whole. A note that an earlier version kept whole is read as it is, and
-//! becomes parts with its next change.
+//! through here: what is seen is always whole. A note that an earlier version kept whole (it did so with every list of more
+//! than two thousand items) is read as it is, and becomes parts with its next change.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,6 @@ use super::raw::{self, Split};
 use ftl_core::json::{self, Json, JsonExt as _};
 use ftl_store::{Notebook, Notes, StoreError};
 use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
-
-/// A longer list stays in one note: to change ten thousand items in one go takes longer in ten thousand notes
-/// than in one.
-pub(super) const MAX_PARTS: usize = 2_000;
 
 /// How many changes are remembered.
 pub(super) const MAX_TRAIL: usize = 64;
@@ -98,7 +94,7 @@ impl Sheet {
     }
 
     /// The object without its items.
-    fn head(&self) -> String {
+    pub(super) fn head(&self) -> String {
         format!("{}{}", self.before, self.after)
     }
 
@@ -124,9 +120,9 @@ impl Sheet {
             .map_err(|error| StoreError::Corrupt(format!("a note is not valid JSON: {error}")))
     }
 
-    /// Whether it is to be kept in parts.
+    /// Whether it has a list that is kept in parts, however long that is: the cost of a change is that of its item.
     fn can_part(&self) -> bool {
-        !self.after.is_empty() && self.items.len() <= MAX_PARTS
+        !self.after.is_empty()
     }
 
     /// Keeps it, where only these items were set since it was fetched.
@@ -316,7 +312,8 @@ fn leave_trail(notes: &mut dyn Notes, what: &Projected, changed: &[Option<usize>
     notes.put(TRAIL, &what.kind, &text)
 }
 
-/// The key of an item: in the order of keys, items stand behind their head in the order of the list.
+/// The key of an item: in the order of keys, items stand behind their head in the order of the list. Six digits are
+/// enough for `MAX_TASKS` of the plan's graph.
 fn part(what: &Projected, at: usize) -> String {
     format!("{}.{at:06}", what.key)
 }

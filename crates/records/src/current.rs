@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::projected::Projected;
 use super::scope::{CACHE, CAMPAIGNS, RecordScope, View, WORKSPACES};
@@ -57,6 +57,7 @@ impl Records {
             notices: self.notices.clone(),
             lag: deferred_copy::Lag::default(),
             view,
+            blocked: Mutex::default(),
         }
     }
 

@@ -8,12 +8,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Records;
 
-/// How long a copy may lag.
-pub const MAX_LAG: Duration = Duration::from_millis(250);
+/// How long a copy lags that is written in a moment, as that of a plan of some thousand tasks is.
+pub const LAG: Duration = Duration::from_millis(250);
+
+/// How many times longer than it was written a copy rests: that of a long plan is written more seldom, so that the work
+/// for each task does not grow with the plan.
+const REST: u32 = 30;
 
 /// Whether copies may lag, and whether one does.
 #[derive(Debug, Default)]
@@ -70,6 +74,7 @@ impl Records {
     /// Writes the copy that lags, again and again, until it is over.
     fn follow(&self, is_over: &AtomicBool) {
         let goes_on = || !is_over.load(Ordering::Relaxed);
+        let mut rest = LAG;
         let mut state = self.lag.state();
         loop {
             let turned = &self.lag.turned;
@@ -77,7 +82,7 @@ impl Records {
                 .wait_while(state, |state| goes_on() && !state.lags)
                 .unwrap_or_else(PoisonError::into_inner);
             state = turned
-                .wait_timeout_while(state, MAX_LAG, |_| goes_on())
+                .wait_timeout_while(state, rest, |_| goes_on())
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             if !goes_on() {
@@ -85,7 +90,9 @@ impl Records {
             }
             state.lags = false;
             drop(state);
+            let began = Instant::now();
             self.catch_up_campaign();
+            rest = LAG.max(began.elapsed() * REST);
             state = self.lag.state();
         }
     }

@@ -5,8 +5,8 @@
 
 use ftl_core::json::{Cause, Json, JsonExt as _};
 
-/// How large a text may be that objects are looked for in.
-pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
+/// How large a text may be that objects are looked for in: as large as the plan that it may hold.
+pub const MAX_TEXT_BYTES: usize = crate::plan_file::MAX_PLAN_BYTES;
 
 /// A fenced block of a Markdown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

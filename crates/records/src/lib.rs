@@ -21,6 +21,7 @@ pub mod exploration;
 pub mod explore;
 pub mod explored;
 pub mod extract;
+pub mod followed;
 pub mod lessons;
 pub mod logfile;
 pub mod observe;
@@ -36,6 +37,7 @@ mod tests;
 pub mod views;
 pub mod workspace;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -67,6 +69,8 @@ pub struct Records {
     notices: Arc<Mutex<Vec<String>>>,
     lag: deferred_copy::Lag,
     view: scope::View,
+    /// The workspaces that were blocked when this process first looked, and whose they are.
+    blocked: Mutex<Option<(scope::RecordScope, BTreeSet<String>)>>,
 }
 
 impl Records {
@@ -78,7 +82,8 @@ impl Records {
     /// The same with settings: they say which embedder makes the vectors of lessons.
     pub fn with(place: StateFolder, store: Arc<SqliteStore>, options: RecordOptions) -> Records {
         let (embedder, notices, lag) = (Arc::default(), Arc::default(), deferred_copy::Lag::default());
-        Records { place, store, options, embedder, notices, lag, view: scope::View::default() }
+        let (view, blocked) = (scope::View::default(), Mutex::default());
+        Records { place, store, options, embedder, notices, lag, view, blocked }
     }
 
     /// What the settings say about it.

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::chunked_note::MAX_PARTS;
 use super::projection::STAMPS;
 use super::*;
 use crate::plan_file::merge::CampaignTask;
@@ -187,15 +186,130 @@ fn a_campaign_that_is_followed_is_the_one_that_is_kept_whatever_was_done_to_it()
 }
 
 #[test]
-fn a_campaign_that_is_too_long_stays_in_one_note() {
-    let bench = Bench::new(MAX_PARTS);
-    assert_eq!(bench.keys().len(), MAX_PARTS + 1);
-    bench.paper.add_tasks(&plan(MAX_PARTS + 1), NOW).unwrap();
+fn a_long_campaign_is_kept_in_parts_also_one_that_an_earlier_version_kept_whole() {
+    const LONG: usize = 2_001;
+    let bench = Bench::new(LONG);
+    assert_eq!(bench.keys().len(), LONG + 1);
+    // Earlier versions kept more than two thousand tasks as one note.
+    let what = super::campaign::projected(super::scope::RecordScope::default());
+    let whole = super::chunked_note::fetch_now(&*bench.paper.store, &what).unwrap().unwrap();
+    let parts = bench.keys();
+    bench
+        .paper
+        .store
+        .amend(&mut |notes| {
+            parts.iter().try_for_each(|key| notes.remove("campaign", key))?;
+            notes.put("campaign", "current", &whole).map(|()| true)
+        })
+        .unwrap();
     assert_eq!(bench.keys(), ["current"]);
     bench.killed_after("007", "complete");
+    assert_eq!(bench.keys().len(), LONG + 1, "the first change takes it apart");
     bench.paper.update_task("8", "complete", NOW).unwrap();
     assert_eq!((bench.status(6), bench.status(7)), ("complete", "complete"));
-    assert_eq!((bench.keys().len(), bench.copy()), (1, bench.kept_campaign()));
+    assert_eq!(bench.copy(), bench.kept_campaign());
+}
+
+#[test]
+fn a_task_is_changed_with_as_few_notes_in_a_long_campaign_as_in_a_short_one() {
+    let touched = |tasks: usize| {
+        let bench = Bench::new(tasks);
+        let _runs = bench.paper.lag.pretend();
+        bench.paper.update_task("50", "in_progress", NOW).unwrap();
+        let all = || -> std::collections::BTreeMap<(&str, String), String> {
+            let kinds = ["campaign", "trail", STAMPS].into_iter();
+            let of = |kind| {
+                bench.paper.store.notes(kind).unwrap().into_iter().map(move |(key, body)| ((kind, key), body))
+            };
+            kinds.flat_map(of).collect()
+        };
+        let before = all();
+        bench.paper.update_task("51", "in_progress", NOW).unwrap();
+        let after = all();
+        let new: Vec<_> = after.iter().filter(|(key, body)| before.get(*key) != Some(body)).collect();
+        (new.len(), new.iter().map(|(_, body)| body.len()).sum::<usize>())
+    };
+    let (short, long) = (touched(100), touched(5_000));
+    assert_eq!((short.0, long.0), (2, 2), "the task and the trail");
+    assert!(long.1 * 100 <= short.1 * 125, "{short:?} {long:?}");
+}
+
+/// A campaign of tasks that are briefed one by one, outside of a run.
+struct Briefs {
+    paper: Arc<Records>,
+    plan: super::plan_file::CampaignPlan,
+    _folder: tempfile::TempDir,
+}
+
+impl Briefs {
+    /// So many tasks, the last of which waits for the first.
+    fn new(tasks: usize) -> Briefs {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = paper(folder.path());
+        let task = |seq: usize| {
+            let depends = if seq == tasks { r#"["1"]"# } else { "[]" };
+            format!(
+                r#"{{"seq":"{seq:03}","slug":"t","type":"BUILD","delta":["a{seq}"],"verify":"true","depends":{depends}}}"#
+            )
+        };
+        let all: Vec<String> = (1..=tasks).map(task).collect();
+        let text = format!(r#"{{"objective":"x","tasks":[{}]}}"#, all.join(","));
+        let plan = super::plan_file::read(&text).unwrap();
+        paper.create_campaign("x", None, NOW).unwrap();
+        paper.add_tasks(&text, NOW).unwrap();
+        Briefs { paper, plan, _folder: folder }
+    }
+
+    fn make(&self, seq: usize) -> PathBuf {
+        let recall = |_: &super::plan_file::CampaignPlan, tasks: &[&super::plan_file::PlanTask]| {
+            Ok(tasks.iter().map(|_| super::briefs::Recalled::default()).collect())
+        };
+        let means: (super::briefs::Recall<'_>, ftl_code::context::Sources<'_>, super::briefs::Budgets<'_>) =
+            (&recall, &|_| None, &|_, _, _| None);
+        self.paper.create_workspaces(&self.plan, Some(&seq.to_string()), means, NOW).unwrap().remove(0)
+    }
+
+    fn block(&self, seq: usize) {
+        let why = super::workspace::BlockReason::read("it is broken").unwrap();
+        let ends = super::briefs::Ends { now: NOW, run: None };
+        self.paper.block_workspace(&self.make(seq), &why, ends).unwrap();
+    }
+
+    /// What the brief of a task tells: its parents' work, and the names of siblings that failed.
+    fn told(&self, seq: usize) -> (Vec<String>, Vec<String>) {
+        let brief = self.paper.parse_workspace(&self.make(seq)).unwrap();
+        let parents = brief.parents.into_iter().map(|one| one.prior_delivery).collect();
+        let known = brief.prior_knowledge.unwrap_or_default().failures;
+        (parents, known.into_iter().map(|one| one.name).collect())
+    }
+}
+
+#[test]
+fn a_brief_knows_its_parents_and_blocked_siblings_without_a_look_at_every_workspace() {
+    let briefs = Briefs::new(4);
+    briefs.block(2);
+    let ends = super::briefs::Ends { now: NOW, run: None };
+    briefs.paper.complete_workspace(&briefs.make(1), ("the models", &[]), ends).unwrap();
+    let (parents, siblings) = briefs.told(4);
+    assert_eq!((parents[0].as_str(), siblings), ("the models", vec!["sibling-002_t_blocked".to_owned()]));
+    let runs = briefs.paper.lag.pretend();
+    briefs.block(3);
+    let (again, siblings) = briefs.told(4);
+    assert_eq!(
+        (again, siblings.as_slice()),
+        (parents, ["sibling-002_t_blocked", "sibling-003_t_blocked"].map(str::to_owned).as_slice())
+    );
+    drop(runs);
+}
+
+#[test]
+fn a_brief_tells_of_the_last_siblings_that_failed_and_of_no_more_than_it_can_hold() {
+    use super::briefs::MAX_SIBLINGS;
+    let briefs = Briefs::new(MAX_SIBLINGS + 3);
+    let _runs = briefs.paper.lag.pretend();
+    (1..=MAX_SIBLINGS + 2).for_each(|seq| briefs.block(seq));
+    let (_, siblings) = briefs.told(MAX_SIBLINGS + 3);
+    assert_eq!((siblings.len(), siblings[0].as_str()), (MAX_SIBLINGS, "sibling-003_t_blocked"));
 }
 
 #[test]

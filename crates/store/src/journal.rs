@@ -4,11 +4,15 @@
 //! as it is, and a reference to its digest stands in its place; reading puts it back. Nothing here
 //! looks at what a fact means.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use ftl_core::run::Entry;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
+use crate::entry;
 use crate::{ContentDigest, Hash, MAX_ENTRY_BYTES, NewEntry, Store, StoreError, StoredEntry};
 use ftl_folder::id::RunId;
 
@@ -85,29 +89,73 @@ pub fn encode(entries: &[Entry]) -> Result<Encoded, StoreError> {
         let failed = |error: serde_json::Error| StoreError::Corrupt(format!("an entry is no JSON: {error}"));
         let mut body = serde_json::to_string(entry).map_err(failed)?;
         if body.len() > MAX_ENTRY_BYTES || body.contains(REFERENCE_WRITTEN) {
-            let whole = serde_json::to_value(entry).map_err(failed)?;
-            body = serde_json::to_string(&moved(whole, &mut encoded.content)).map_err(failed)?;
+            body = moved(&body, &mut encoded.content).map_err(failed)?;
         }
         encoded.lines.push(NewEntry { seq: entry.seq, body });
     }
     Ok(encoded)
 }
 
+/// The fields of an entry in their order, each as its text: a large one never becomes a tree.
+struct Texts<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Texts<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texts<'de>, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Texts<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Texts<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = from.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Texts(fields))
+            }
+        }
+        from.deserialize_map(Object)
+    }
+}
+
+/// An object out of the texts of its fields.
+fn object(fields: &[(String, Cow<'_, str>)]) -> Result<String, serde_json::Error> {
+    let bytes = fields.iter().map(|(name, text)| name.len() + text.len() + 4).sum::<usize>();
+    let mut object = String::with_capacity(bytes + 2);
+    object.push('{');
+    for (at, (name, text)) in fields.iter().enumerate() {
+        if at > 0 {
+            object.push(',');
+        }
+        object.push_str(&serde_json::to_string(name)?);
+        object.push(':');
+        object.push_str(text);
+    }
+    object.push('}');
+    Ok(object)
+}
+
 /// The same entry with its large fields moved to the content store. What is moved is moved whole, so
 /// that a reference never stands inside of another piece of content.
-fn moved(entry: Json, content: &mut Vec<(ContentDigest, Vec<u8>)>) -> Json {
-    let Json::Object(fields) = entry else { return entry };
-    let moved = fields.into_iter().map(|(name, value)| {
-        let written = value.to_string();
-        if written.len() <= MAX_FIELD_BYTES && !written.contains(REFERENCE_WRITTEN) {
-            return (name, value);
-        }
-        let digest = ContentDigest::of(written.as_bytes());
-        let reference = serde_json::json!({ REFERENCE: digest.to_string(), "bytes": written.len() });
-        content.push((digest, written.into_bytes()));
-        (name, reference)
-    });
-    Json::Object(moved.collect())
+fn moved(body: &str, content: &mut Vec<(ContentDigest, Vec<u8>)>) -> Result<String, serde_json::Error> {
+    let Texts(fields) = serde_json::from_str(body)?;
+    let fields: Vec<(String, Cow<'_, str>)> = fields
+        .into_iter()
+        .map(|(name, value)| {
+            let written = value.get();
+            if written.len() <= MAX_FIELD_BYTES && !written.contains(REFERENCE_WRITTEN) {
+                return (name, Cow::Borrowed(written));
+            }
+            let digest = ContentDigest::of(written.as_bytes());
+            let reference = serde_json::json!({ REFERENCE: digest.to_string(), "bytes": written.len() });
+            content.push((digest, written.as_bytes().to_owned()));
+            (name, Cow::Owned(reference.to_string()))
+        })
+        .collect();
+    object(&fields)
 }
 
 /// Reads an entry, with what was moved put back.
@@ -116,9 +164,9 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<En
         |message: String| JournalError::Unreadable { run: run.clone(), seq: record.seq, message };
     let entry: Entry = if record.body.contains(REFERENCE_WRITTEN) {
         let whole = whole(store, &record.body)?.map_err(unreadable)?;
-        serde_json::from_str(&whole).map_err(|error| unreadable(error.to_string()))?
+        entry::read(&whole).map_err(|error| unreadable(error.to_string()))?
     } else {
-        serde_json::from_str(&record.body).map_err(|error| unreadable(error.to_string()))?
+        entry::read(&record.body).map_err(|error| unreadable(error.to_string()))?
     };
     if entry.seq == record.seq {
         Ok(entry)
@@ -137,25 +185,43 @@ pub(crate) fn fill<E>(
     body: &str,
     get: impl Fn(&ContentDigest) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Result<String, String>, E> {
-    let mut entry: Json = match serde_json::from_str(body) {
-        Ok(entry) => entry,
+    let Texts(fields) = match serde_json::from_str(body) {
+        Ok(fields) => fields,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    for value in entry.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
-        let Some(reference) = value.get(REFERENCE).and_then(Json::as_str) else { continue };
-        let digest: ContentDigest = match reference.parse() {
-            Ok(digest) => digest,
-            Err(message) => return Ok(Err(message)),
+    let mut filled = Vec::with_capacity(fields.len());
+    for (name, value) in fields {
+        let text = match reference(value.get()) {
+            None => Cow::Borrowed(value.get()),
+            Some(reference) => match reference.parse() {
+                Ok(digest) => match get(&digest)?.map(|bytes| content_text(&digest, bytes)) {
+                    Some(Ok(text)) => Cow::Owned(text),
+                    Some(Err(message)) => return Ok(Err(message)),
+                    None => return Ok(Err(format!("its content {digest} is gone"))),
+                },
+                Err(message) => return Ok(Err(message)),
+            },
         };
-        let Some(bytes) = get(&digest)? else {
-            return Ok(Err(format!("its content {digest} is gone")));
-        };
-        match serde_json::from_slice(&bytes) {
-            Ok(back) => *value = back,
-            Err(error) => return Ok(Err(format!("its content {digest}: {error}"))),
-        }
+        filled.push((name, text));
     }
-    Ok(Ok(entry.to_string()))
+    Ok(object(&filled).map_err(|error| error.to_string()))
+}
+
+/// The digest that stands for a field, if it was moved.
+fn reference(text: &str) -> Option<String> {
+    if !text.contains(REFERENCE_WRITTEN) {
+        return None;
+    }
+    let value: Json = serde_json::from_str(text).ok()?;
+    value.get(REFERENCE)?.as_str().map(str::to_owned)
+}
+
+/// What was moved, as the text of a field.
+fn content_text(digest: &ContentDigest, bytes: Vec<u8>) -> Result<String, String> {
+    let failed = |error: &dyn fmt::Display| format!("its content {digest}: {error}");
+    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
+    serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(&error))?;
+    Ok(text)
 }
 
 /// The digests of the content that an entry as it is kept refers to.

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod chain;
+mod entry;
 pub mod journal;
 mod limits;
 pub mod machine;
@@ -13,6 +14,7 @@ pub mod memory;
 pub mod notebook;
 pub mod order;
 pub mod owner;
+pub mod snapshot;
 pub mod sqlite;
 
 use std::fmt;
@@ -31,6 +33,7 @@ pub use limits::{
 };
 pub use memory::MemoryStore;
 pub use notebook::{MAX_NOTE_BYTES, MAX_NOTE_NAME_BYTES, Notebook, Notes};
+pub use snapshot::Snapshot;
 pub use sqlite::SqliteStore;
 
 /// The format that this program writes. A store with a higher one is read, never written.
@@ -113,6 +116,15 @@ pub trait Store: Send + Sync {
 
     /// The reply to a command, if it has one.
     fn reply(&self, command: u64) -> Result<Option<String>, StoreError>;
+
+    /// The snapshot of a run that was kept last, where there is one and it is what was written.
+    fn snapshot(&self, _run: &RunId) -> Option<Snapshot> {
+        None
+    }
+
+    /// Keeps a snapshot of a run in the place of the one before. It is a cache: nobody is told where it cannot be kept,
+    /// and it may be gone after a power cut.
+    fn keep_snapshot(&self, _run: &RunId, _snapshot: &Snapshot) {}
 
     /// A number that differs whenever anything in the store may have changed since it was asked last.
     fn version(&self) -> Result<u64, StoreError>;

@@ -24,6 +24,11 @@ pub trait Notebook: Send + Sync {
     /// The keys of a kind, in order.
     fn keys(&self, kind: &str) -> Result<Vec<String>, StoreError>;
 
+    /// The keys of a kind that begin so, in order.
+    fn keys_from(&self, kind: &str, prefix: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.keys(kind)?.into_iter().filter(|key| key.starts_with(prefix)).collect())
+    }
+
     /// Changes notes. Nobody else changes any between what the work reads and what it writes. What it
     /// wrote is kept if it says so, and dropped if it does not or fails. It must be quick, and must not
     /// ask the notebook in any other way than through what it is given.

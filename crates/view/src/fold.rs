@@ -40,6 +40,21 @@ impl Fold {
         std::mem::take(&mut self.hidden)
     }
 
+    /// Whether it knows whom an action was asked of.
+    pub fn knows(&self, action: (InstanceId, ActionId)) -> bool {
+        self.asked.contains_key(&action)
+    }
+
+    /// Takes in whom an entry asked, where that stands before what is shown.
+    pub fn remember(&mut self, entry: &Entry) {
+        if let Fact::Asked { asks, .. } = &entry.fact {
+            for (index, ask) in (0_u32..).zip(asks) {
+                let id = ActionId { entry: entry.seq, index };
+                self.asked.insert((entry.instance, id), ask.whom.clone());
+            }
+        }
+    }
+
     fn render_entry(&mut self, entry: &Entry) -> Option<String> {
         match &entry.fact {
             Fact::Moved { from, to, .. } => (from != to).then(|| lines::line(entry)),
@@ -55,11 +70,8 @@ impl Fold {
                 let is_shown = event.as_ref().is_none_or(|event| !BOOKKEEPING.contains(&&**event));
                 (is_shown && entry.instance == ROOT).then(|| lines::line(entry))
             }
-            Fact::Asked { asks, .. } => {
-                for (index, ask) in (0_u32..).zip(asks) {
-                    let id = ActionId { entry: entry.seq, index };
-                    self.asked.insert((entry.instance, id), ask.whom.clone());
-                }
+            Fact::Asked { .. } => {
+                self.remember(entry);
                 None
             }
             Fact::Heard { action, answer, by, .. } => {

@@ -14,6 +14,7 @@
 //! | `board` | a flow or a story: tasks, steps, news, the report at the end |
 //! | `fold`, `lines` | the entries that a person reads; an entry as one line |
 //! | `cause` | why something ended or stands still, in plain words |
+//! | `snapshot` | a board as bytes, to be read back |
 //! | `paint`, `when` | styles and the shape of text; times as people read them |
 
 pub mod actions;
@@ -26,4 +27,5 @@ pub mod needs;
 pub mod paint;
 pub mod relative_time;
 pub mod runs;
+mod snapshot;
 pub mod summary;

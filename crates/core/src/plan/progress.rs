@@ -143,6 +143,11 @@ impl PlanProgress {
         self.ready.iter().copied()
     }
 
+    /// Whether a task may start.
+    pub fn is_ready(&self, place: TaskIndex) -> bool {
+        self.ready.contains(&place)
+    }
+
     /// Gives a task a status and answers the one it had. Touches only the task's own dependents.
     pub fn settle_at(&mut self, place: TaskIndex, status: TaskStatus) -> TaskStatus {
         let before = std::mem::replace(&mut self.statuses[place.index()], status);

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::fact::{
-    ActionId, Answer, Ask, Bind, Cause, Entry, Fact, Failure, Fan, InstanceId, Opened, Payment, ThreadId,
-    Time, Usage, WHOLE, Waiver,
+    ActionId, Answer, Ask, Bind, Cause, End, Entry, Fact, Failure, Fan, InstanceId, Opened, Payment,
+    ThreadId, Time, Usage, WHOLE, Waiver,
 };
 use super::instance::{
     HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, Purses, ScopeSnapshot, Thread, Waiving,
@@ -252,16 +252,23 @@ impl Instance {
                 self.code = code.clone();
                 self.visited = Arc::new(visited.clone());
             }
-            Fact::Settled { end, values, .. } => {
-                self.end = Some((*end, Arc::new(values.clone())));
-                self.held.clear();
-                self.drop_open(|_, _| true);
-                self.threads.clear();
-                self.ended.clear();
-                self.repeats.clear();
-            }
+            Fact::Settled { end, values, .. } => self.ended_as(*end, values),
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
             Fact::Raised { .. } => {}
+        }
+    }
+
+    /// Nobody works in an ended child again, and a campaign has a hundred thousand of them: what it knew is dropped. A root
+    /// may be redone.
+    fn ended_as(&mut self, end: End, values: &Fields) {
+        self.end = Some((end, Arc::new(values.clone())));
+        self.held.clear();
+        self.drop_open(|_, _| true);
+        self.threads.clear();
+        self.ended.clear();
+        self.repeats.clear();
+        if self.parent.is_some() {
+            (self.inputs, self.tracked, self.params) = Default::default();
         }
     }
 

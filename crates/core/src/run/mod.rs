@@ -31,13 +31,16 @@ pub use fact::{
     ROOT, Terms, ThreadId, Time, Usage, WHOLE, Waiver,
 };
 pub use input::{Action, ActionTarget, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind};
-pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
+pub use instance::{
+    HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, Purse, Purses, ScopeSnapshot, Standing, Thread,
+    Waiving,
+};
 pub use map::Map;
 pub use options::{AnswerSource, Answers, COULD_NOT, Condition, Unmet, WayOut};
 pub use people::POLICY;
 pub use receive::{PULL, STOPPED};
 pub use rehearse::Rehearsal;
-pub use repeats::{MAX_EQUAL_FAILURES, REPEATED, Repeat};
+pub use repeats::{MAX_EQUAL_FAILURES, REPEATED, Repeat, StepKey};
 pub use replay::{Divergence, Replayed};
 
 use crate::program::Programs;
@@ -64,6 +67,34 @@ impl Run {
         let (instances, purses) = (Vec::new(), Vec::new());
         let (index, terms, digests) = (Index::default(), Arc::default(), Digests::default());
         Run { programs, instances, purses, index, terms, next: 1, digests }
+    }
+
+    /// The run that a snapshot has kept: instances with their built-in meters in the order of opening, and the number of
+    /// the next entry. Everything else of a run follows from these.
+    pub fn restored(
+        programs: Arc<dyn Programs>,
+        all: impl IntoIterator<Item = (Instance, Purses)>,
+        terms: Terms,
+        next: u64,
+    ) -> Run {
+        let mut run = Run { terms: Arc::new(terms), next, ..Run::new(programs) };
+        (run.instances, run.purses) = all.into_iter().unzip();
+        for one in &run.instances {
+            run.index.changed(one.id, Marks::default(), Marks::of(Some(one)));
+        }
+        run
+    }
+
+    /// Forgets what an ended child has spent, for whoever only shows how things stand.
+    pub fn forget_spent(&mut self, id: InstanceId) {
+        let at = id.0 as usize;
+        let is_over = |one: &&mut Instance| one.is_settled() && one.parent.is_some();
+        if let (Some(one), Some(purses)) =
+            (self.instances.get_mut(at).filter(is_over), self.purses.get_mut(at))
+        {
+            one.meters = Arc::default();
+            purses.clear();
+        }
     }
 
     /// What follows from an input: facts to keep, actions to start, actions to cancel. Changes

@@ -26,7 +26,7 @@ pub const REPEATED: &str = "the same failure three times in a row: ";
 const UNCLEAR: &str = "the decision is unclear";
 
 /// Which step of an instance: its state, its line of work, its place.
-pub(super) type StepKey = (Name, ThreadId, u32);
+pub type StepKey = (Name, ThreadId, u32);
 
 /// The last failures of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Repeat {
     /// How often it came in a row.
     pub count: u32,
     /// The move after which it was counted last.
-    entered: u64,
+    pub entered: u64,
 }
 
 impl Instance {

@@ -20,6 +20,13 @@ use super::{Executor, Job};
 /// How long an agent is kept for a task that was let in and has not asked for it yet.
 pub const MAX_KEPT: Duration = Duration::from_secs(1);
 
+/// How many tasks more than there are agents may wait to be let in, at least: there are as many as agents. Without them
+/// an agent that becomes free would wait for a round of the campaign.
+pub const MIN_AHEAD: usize = 8;
+
+/// The same at most.
+pub const MAX_AHEAD: usize = 64;
+
 /// What a job is known by.
 type Key = (InstanceId, ActionId);
 
@@ -92,6 +99,13 @@ impl Admission {
     /// first: a task leaves here only when it is entered there.
     pub fn waiting_tasks(&self) -> Arc<BTreeSet<String>> {
         self.lock().tasks.clone()
+    }
+
+    /// How many more tasks may be asked to begin. What the campaign names in one round, and so what its journal says of
+    /// it, does not grow with its plan.
+    pub fn room(&self) -> usize {
+        let most = self.most + self.most.clamp(MIN_AHEAD, MAX_AHEAD);
+        most.saturating_sub(self.lock().tasks.len())
     }
 
     /// A task is to begin: it waits until it is let in.
@@ -233,6 +247,18 @@ mod tests {
     }
 
     const AT_ONCE: Duration = Duration::ZERO;
+
+    #[test]
+    fn no_more_tasks_are_asked_to_begin_than_agents_need() {
+        for (agents, most) in [(1, 1 + MIN_AHEAD), (20, 40), (1_000, 1_000 + MAX_AHEAD)] {
+            let gate = Gate { admission: Admission::new(agents), began: Instant::now() };
+            assert_eq!(gate.admission.room(), most, "{agents}");
+            gate.wait(1, 1);
+            assert_eq!(gate.admission.room(), most - 1, "{agents}");
+            (2..=most as u64 + 3).for_each(|number| gate.wait(number, 1));
+            assert_eq!(gate.admission.room(), 0, "{agents}");
+        }
+    }
 
     #[test]
     fn the_most_urgent_come_first_and_no_more_than_there_are_agents() {

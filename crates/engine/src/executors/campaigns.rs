@@ -3,8 +3,6 @@
 //! They are the same functions that the commands use. Each can be asked for again after a crash: what it has done
 //! already it finds done, and answers the same. Nothing here touches git.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use ftl_core::catalogue::campaign as shapes;
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::plan::TaskStatus;
@@ -15,6 +13,7 @@ use super::typed::{Done, json_of, shaped};
 use ftl_folder::clock;
 use ftl_records::campaign::no_campaign;
 use ftl_records::campaign_state::Campaign;
+use ftl_records::followed::Look;
 use ftl_records::plan_file::merge::CampaignTask;
 use ftl_records::{Records, views};
 
@@ -139,25 +138,17 @@ pub(super) fn complete(
     Ok(shapes::Closed { archive, summary: asked.summary.clone() })
 }
 
-/// How the tasks of a campaign stand. Those that somebody has asked to begin already count as running: they are not
-/// started again, and nothing begins beside them that changes the same files.
-pub(super) fn tasks_of(
-    campaign: &Campaign,
-    ready: Vec<&CampaignTask>,
-    asked: &BTreeSet<String>,
-    downstream: &BTreeMap<String, usize>,
-) -> Result<shapes::Tasks, Failure> {
-    let ready = campaign.startable(ready, asked, downstream);
-    let is_running =
-        |one: &&CampaignTask| one.status == TaskStatus::InProgress || asked.contains(&one.task.seq);
+/// How the tasks of a campaign stand, as one look has found them.
+pub(super) fn tasks_of(look: &Look<'_>) -> Result<shapes::Tasks, Failure> {
+    let shaped_all = |all: &[&CampaignTask]| -> Result<Vec<shapes::Task>, Failure> {
+        all.iter().map(|one| shaped(&task_json(one))).collect()
+    };
     // At most MAX_LISTED: a journal that lists all of them in every round grows with the square of their number.
-    let running = campaign.tasks().iter().filter(is_running).take(MAX_LISTED);
-    let pending = campaign.tasks().iter().filter(|one| one.status == TaskStatus::Pending).count();
-    let waiting = pending.saturating_sub(ready.len()) as u64;
+    let listed = &look.running[..look.running.len().min(MAX_LISTED)];
     Ok(shapes::Tasks {
-        ready: ready.iter().map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
-        running: running.map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
-        waiting_count: Some(waiting),
+        ready: shaped_all(&look.startable)?,
+        running: shaped_all(listed)?,
+        waiting_count: Some(look.pending.saturating_sub(look.startable.len()) as u64),
     })
 }
 

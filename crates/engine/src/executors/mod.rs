@@ -7,10 +7,11 @@
 
 pub mod admission;
 pub mod agents;
+pub mod answer;
 mod campaigns;
 pub mod explorer;
 mod lessons;
-mod planned;
+pub(crate) mod planned;
 mod plans;
 pub mod programs;
 pub mod questions;

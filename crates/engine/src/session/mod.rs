@@ -28,7 +28,7 @@ use ftl_language::library::Library;
 
 pub use self::find::{Driven, RunTarget, driven, find};
 use self::options::OptionFiles;
-pub use self::options::RunOptions;
+pub use self::options::{RunOptions, check_plan};
 pub use self::task::ReplayedRun;
 use self::wiring::{Wiring, variable};
 pub use self::wiring::{prompts, secrets};
@@ -52,6 +52,7 @@ use ftl_settings::roster::{Choice, Hall, Roster};
 use ftl_store::journal;
 use ftl_store::order::{Order, Reply};
 use ftl_store::owner::{self, Card, Life, Owner};
+use ftl_store::snapshot::{self, Board};
 use ftl_store::{Lease, Store, StoreError};
 
 /// Why something could not be done in a session.
@@ -435,7 +436,13 @@ impl Session {
 
     /// A run as its journal has made it, for a reader that changes nothing.
     pub fn look(&self, run: &RunId) -> Result<Run, SessionError> {
-        Ok(Run::replay(self.library.clone(), &self.entries(run)?))
+        Ok(self.board(run)?.into_machine())
+    }
+
+    /// The board of a run as its journal has made it.
+    pub fn board(&self, run: &RunId) -> Result<Board, SessionError> {
+        let loaded = snapshot::load(&*self.wiring.store, run, self.library.clone());
+        Ok(loaded.map_err(DriveError::from)?.board)
     }
 
     /// Drives a run until it rests.

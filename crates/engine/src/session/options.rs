@@ -12,6 +12,7 @@ use ftl_core::json::JsonExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
+use crate::executors::planned;
 use crate::executors::worktrees::Route;
 use crate::executors::worktrees::retry::Retried;
 use ftl_folder as folder;
@@ -23,6 +24,9 @@ use ftl_settings::roster::Choice;
 
 /// The largest file that is read of those that a run was given.
 const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How many tasks a plan may have that is kept as it is laid out for people.
+const MAX_LAID_OUT: usize = 1_000;
 
 /// What a run is opened with beside its inputs. It is kept where the process that takes the run over finds it: script, plan and
 /// whether it only plans in files of their own, the rest in one.
@@ -76,6 +80,25 @@ impl RunOptions {
     }
 }
 
+/// A plan as a run keeps it: laid out for people, or on one line where nobody would read it.
+fn kept_plan(plan: &CampaignPlan) -> String {
+    let json = plan.to_json_as_given();
+    if plan.tasks.len() > MAX_LAID_OUT { json.to_string() } else { json.pretty() }
+}
+
+/// Looks whether a run can be opened with a plan; why not, if it cannot. A dry run asks the same.
+pub fn check_plan(plan: &CampaignPlan) -> Result<(), String> {
+    let text = kept_plan(plan);
+    match planned::check_size(&text, plan.tasks.len()) {
+        None => Ok(()),
+        Some(why) => Err(format!(
+            "a plan of {} tasks and {} bytes is too large for one run: {why}",
+            plan.tasks.len(),
+            text.len()
+        )),
+    }
+}
+
 /// The files in which runs' options are kept.
 pub(super) struct OptionFiles {
     folder: PathBuf,
@@ -116,7 +139,7 @@ impl OptionFiles {
         secrets: &Secrets,
     ) -> Result<Vec<PathBuf>, SessionError> {
         let script = options.script.as_ref().map(|text| (self.script(run), text.clone()));
-        let plan = options.plan.as_ref().map(|plan| (self.plan(run), plan.to_json_as_given().pretty()));
+        let plan = options.plan.as_ref().map(|plan| (self.plan(run), kept_plan(plan)));
         let dry_run = options.only_plans.then(|| (self.dry_run(run), String::new()));
         let wishes = options.to_keep(secrets).and_then(|kept| serde_json::to_string(&kept).ok());
         let wishes = wishes.map(|text| (self.wishes(run), text));

@@ -18,7 +18,7 @@ const COMPARED_ROUNDS: usize = 31;
 const COMPARED_TASKS: usize = 100;
 
 /// A builder that lands nothing and has no worktree: what is left is the engine.
-const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
+pub(crate) const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
     STATE: ONLY\n  IF: budget == 0 AND mode == \"direct\" → RETURN escalated reason=\"no budget\" workspace={workspace}\n  \
     IF: budget == 0 → RETURN blocked reason=\"no budget\" workspace={workspace}\n  \
     RETURN: complete delivered=\"nothing\" commit=\"none\" target=\"none\" workspace={workspace}\n```\n";
@@ -42,7 +42,7 @@ pub(crate) fn all() {
 }
 
 /// A repository with agents out of a script, and a plan.
-fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
+pub(crate) fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
     let dir = TempDir::new().unwrap();
     let git = |words: &[&str]| {
         let done = Command::new("git").current_dir(dir.path()).args(words).output().unwrap();
@@ -65,7 +65,7 @@ fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
     dir
 }
 
-fn task(seq: usize, file: &str, depends: &[usize]) -> Json {
+pub(crate) fn task(seq: usize, file: &str, depends: &[usize]) -> Json {
     let depends: Vec<String> = depends.iter().map(|seq| format!("{seq:04}")).collect();
     json!({ "seq": format!("{seq:04}"), "slug": "t", "delta": [file], "verify": format!("grep -q done {file}"),
         "budget": 5, "depends": depends })

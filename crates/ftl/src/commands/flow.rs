@@ -19,7 +19,7 @@ use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::Opening;
 use ftl_engine::executors::worktrees::Route;
-use ftl_engine::session::{RunOptions, Session, find};
+use ftl_engine::session::{RunOptions, Session, check_plan, find};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::FindingAllowance;
@@ -364,6 +364,7 @@ fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<C
     if !missing.is_empty() {
         return Err(malformed(missing, "mend the verify commands, or say which task makes the files"));
     }
+    check_plan(&plan).map_err(|problem| malformed(vec![problem], "split the plan into several campaigns"))?;
     match which.most() {
         Some(most) if plan.tasks.len() as u64 > most => {
             let problem = decision::too_many(plan.tasks.len(), most);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ftl_command::session::{session_failure, store_failure};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
-use ftl_core::run::{Entry, InstanceId};
+use ftl_core::run::{Entry, Fact, InstanceId};
 use ftl_engine::session::find;
 use ftl_folder::id::RunId;
 use ftl_store::journal;
@@ -37,8 +37,10 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Log, out: &Out) -> Result<ExitStatus
     let target = find(&*store, &asked.id).map_err(|error| session_failure(&error))?;
     let only = asked.id.contains('/').then_some(target.instance);
     let fold = (!asked.all && !out.is_json()).then(Fold::default);
-    let mut lines = LogLines { store: &*store, run: &target.row.run, only, before: "", fold };
-    let mut after = asked.after;
+    // Nothing is read of what is not shown: the journal may have a million entries.
+    let first = asked.last.map_or(0, |last| target.row.head.saturating_sub(last));
+    let mut after = asked.after.max(first);
+    let mut lines = LogLines { store: &*store, run: &target.row.run, only, before: "", fold, from: after };
     loop {
         // The row is read before the entries: a run that has ended then has no later ones.
         let row = store.run(&target.row.run).map_err(|error| store_failure(&error))?;
@@ -62,6 +64,8 @@ pub(crate) struct LogLines<'a> {
     pub(crate) before: &'a str,
     /// Passes over what only keeps the books.
     pub(crate) fold: Option<Fold>,
+    /// The last entry before those that are shown.
+    pub(crate) from: u64,
 }
 
 impl LogLines<'_> {
@@ -96,6 +100,14 @@ impl LogLines<'_> {
 
     fn one(&mut self, record: &StoredEntry, out: &Out) -> String {
         let entry = journal::decode(self.store, self.run, record);
+        if let (Some(fold), Ok(Entry { instance, fact: Fact::Heard { action, .. }, .. })) =
+            (&mut self.fold, &entry)
+            && action.entry <= self.from
+            && !fold.knows((*instance, *action))
+            && let Some(asked) = asked_by(self.store, self.run, action.entry)
+        {
+            fold.remember(&asked);
+        }
         let whose = entry.as_ref().ok().map(|entry| entry.instance);
         if self.only.is_some() && whose.is_some() && whose != self.only {
             return String::new();
@@ -129,6 +141,12 @@ impl LogLines<'_> {
         let number = paint(paint::QUIET, format!("{:>5} {time}{gap}", record.seq));
         format!("{}{number} {line}\n", self.before)
     }
+}
+
+/// The entry that asked for an action, which stands before what is shown.
+fn asked_by(store: &dyn Store, run: &RunId, entry: u64) -> Option<Entry> {
+    let found = store.entries(run, entry.checked_sub(1)?, 1).ok()?;
+    journal::decode(store, run, found.first().filter(|record| record.seq == entry)?).ok()
 }
 
 /// An entry as one line of JSON: the fact with everything in it, and what the store knows beside.

@@ -397,7 +397,7 @@ impl<'a> ForegroundRun<'a> {
 
     /// Drives a flow: its board is drawn where there is a terminal, its news are told elsewhere.
     fn drive_flow(&self, driver: Driver, todo: Todo, before: &str) -> Result<DriveEnd, CommandError> {
-        let board = self.board(driver.id())?;
+        let board = self.board(driver.id())?.forgetting();
         let is_drawn = !self.several && !self.session.is_heard() && !self.out.is_json() && out::is_drawable();
         if !is_drawn {
             let mut told = News { out: self.out, run: driver.id().clone(), before: before.to_owned(), board };
@@ -422,11 +422,7 @@ impl<'a> ForegroundRun<'a> {
 
 /// The board of a run as its journal makes it.
 pub(crate) fn board_of(session: &Session, run: &RunId) -> Result<Board, CommandError> {
-    let mut board = Board::new(session.library().clone());
-    for entry in &session.entries(run).map_err(|error| session_failure(&error))? {
-        board.see(entry);
-    }
-    Ok(board)
+    session.board(run).map_err(|error| session_failure(&error))
 }
 
 /// How a command leaves a run.

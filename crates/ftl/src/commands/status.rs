@@ -85,9 +85,9 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &StatusArgs, out: &Out) -> Result<Exi
         return Ok(ExitStatus::Done);
     }
     if asked.id.is_none()
-        && let Some(campaign) = campaign(cli, out)?.filter(Campaign::is_active)
+        && let Some((head, tasks)) = outline(cli, out)?.filter(|(head, _)| head.is_active())
     {
-        out.text(&format!("{}\n", campaign_line(&campaign)))?;
+        out.text(&format!("{}\n", campaign_line(&head, &tasks)))?;
     }
     if known.is_empty() {
         out.text("no runs\n")?;
@@ -120,11 +120,16 @@ fn campaign(cli: &GlobalArgs, out: &Out) -> Result<Option<Campaign>, CommandErro
     records::with(out, &paper, Records::campaign)
 }
 
+/// The head of the campaign in front and how its tasks stand, if there is one.
+fn outline(cli: &GlobalArgs, out: &Out) -> Result<Option<(Campaign, Vec<TaskStatus>)>, CommandError> {
+    let Some(paper) = records::existing(cli)? else { return Ok(None) };
+    records::with(out, &paper, Records::outline_campaign)
+}
+
 /// A campaign in one line.
-fn campaign_line(campaign: &Campaign) -> String {
-    let count = |status: TaskStatus| campaign.tasks().iter().filter(|one| one.status == status).count();
-    let mut words =
-        vec![format!("{} of {} tasks complete", count(TaskStatus::Complete), campaign.tasks().len())];
+fn campaign_line(campaign: &Campaign, tasks: &[TaskStatus]) -> String {
+    let count = |status: TaskStatus| tasks.iter().filter(|one| **one == status).count();
+    let mut words = vec![format!("{} of {} tasks complete", count(TaskStatus::Complete), tasks.len())];
     for (status, word) in [(TaskStatus::InProgress, "at work"), (TaskStatus::Blocked, "blocked")] {
         if count(status) > 0 {
             words.push(format!("{} {word}", count(status)));

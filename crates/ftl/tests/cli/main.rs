@@ -28,6 +28,7 @@ mod draw;
 mod examples;
 mod faces;
 mod files;
+mod flat;
 mod flows;
 mod git;
 mod help;

@@ -191,7 +191,15 @@ impl CampaignPlan {
     /// The task that a seq names, in any spelling: `1` is `001`.
     pub fn find(&self, seq: &str) -> Option<&PlanTask> {
         let wanted = Seq::read(seq)?;
-        self.tasks.iter().find(|task| Seq::read(&task.seq) == Some(wanted))
+        let is_wanted = |task: &&PlanTask| Seq::read(&task.seq) == Some(wanted);
+        // Most plans count their tasks from one, or from nought: a search for each task of a long plan costs the square.
+        let places = match wanted {
+            Seq::Number(number) => [number.checked_sub(1), Some(number)],
+            Seq::Word(_) => [None, None],
+        };
+        let mut guesses =
+            places.into_iter().flatten().filter_map(|at| self.tasks.get(usize::try_from(at).ok()?));
+        guesses.find(is_wanted).or_else(|| self.tasks.iter().find(is_wanted))
     }
 
     /// The plan as the file has it, with what was left out filled in.

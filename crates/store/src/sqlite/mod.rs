@@ -21,6 +21,7 @@ mod recover;
 mod room;
 mod schema;
 mod seal;
+mod snapshots;
 mod trouble;
 mod write;
 mod writer;
@@ -41,8 +42,8 @@ pub use self::recover::BringBack;
 use self::write::Write;
 use self::writer::{Shared, Writer};
 use super::{
-    Append, ContentDigest, FORMAT, Lease, Most, NewRun, Newest, PendingCommand, RunRow, Store, StoreError,
-    StoredEntry, limits,
+    Append, ContentDigest, FORMAT, Lease, Most, NewRun, Newest, PendingCommand, RunRow, Snapshot, Store,
+    StoreError, StoredEntry, limits,
 };
 use ftl_folder::id::RunId;
 use ftl_process::fence;
@@ -321,6 +322,14 @@ impl Store for SqliteStore {
 
     fn reply(&self, command: u64) -> Result<Option<String>, StoreError> {
         self.read(|open| read::reply(open, command))
+    }
+
+    fn snapshot(&self, run: &RunId) -> Option<Snapshot> {
+        self.read_snapshot(run)
+    }
+
+    fn keep_snapshot(&self, run: &RunId, snapshot: &Snapshot) {
+        self.write_snapshot(run, snapshot);
     }
 
     fn version(&self) -> Result<u64, StoreError> {

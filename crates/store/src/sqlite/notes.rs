@@ -35,6 +35,13 @@ impl Notebook for SqliteStore {
         self.read(|open| keys(open, kind))
     }
 
+    fn keys_from(&self, kind: &str, prefix: &str) -> Result<Vec<String>, StoreError> {
+        if !self.has_notes() {
+            return Ok(Vec::new());
+        }
+        self.read(|open| keys_from(open, kind, prefix))
+    }
+
     fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
         let kept = self.change(|open| {
             let mut page = Page { open, database: self.database() };
@@ -108,12 +115,29 @@ fn keys(open: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     find.query_map([kind], |row| row.get(0))?.collect()
 }
 
+/// Keys are compared as bytes, so that those with a prefix stand together; nothing of the others is read.
+fn keys_from(open: &Connection, kind: &str, prefix: &str) -> rusqlite::Result<Vec<String>> {
+    let mut find = open.prepare_cached("SELECT key FROM notes WHERE kind = ?1 AND key >= ?2 ORDER BY key")?;
+    let mut rows = find.query([kind, prefix])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: String = row.get(0)?;
+        if !key.starts_with(prefix) {
+            break;
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+/// Most notes that are put are there already, and to change one takes fewer steps than to add it in vain.
 fn put(open: &Connection, kind: &str, key: &str, body: &str) -> rusqlite::Result<()> {
-    let mut put = open.prepare_cached(
-        "INSERT INTO notes (kind, key, body) VALUES (?1, ?2, ?3)
-         ON CONFLICT (kind, key) DO UPDATE SET body = ?3",
-    )?;
-    put.execute([kind, key, body]).map(drop)
+    let mut change = open.prepare_cached("UPDATE notes SET body = ?3 WHERE kind = ?1 AND key = ?2")?;
+    if change.execute([kind, key, body])? > 0 {
+        return Ok(());
+    }
+    let mut add = open.prepare_cached("INSERT INTO notes (kind, key, body) VALUES (?1, ?2, ?3)")?;
+    add.execute([kind, key, body]).map(drop)
 }
 
 fn remove(open: &Connection, kind: &str, key: &str) -> rusqlite::Result<()> {

@@ -8,7 +8,9 @@
 //! | `news` | what happens, as lines |
 //! | `story` | the steps of a story |
 //! | `report` | what became of it, at the end |
+//! | `kept` | a board as bytes, for the next look |
 
+mod kept;
 pub mod news;
 pub mod report;
 mod story;
@@ -43,8 +45,8 @@ pub struct Board {
     heard: Heard,
     /// The steps of a story.
     story: Story,
-    /// Where each task of the plan stands in it, by seq.
-    places: Arc<BTreeMap<String, usize>>,
+    /// Whether it only shows how things stand, and forgets what ended builds have spent.
+    forgets: bool,
 }
 
 /// Whom an action was asked of.
@@ -125,8 +127,20 @@ impl Board {
             latest: BTreeMap::new(),
             heard: Heard::default(),
             story: Story::default(),
-            places: Arc::default(),
+            forgets: false,
         }
+    }
+
+    /// The board of a run of which nobody has shown it the journal: it tells of what comes.
+    pub fn of_run(run: Run) -> Board {
+        let programs = run.programs().clone();
+        Board { run, ..Board::new(programs) }
+    }
+
+    /// The same for a face that stands beside a driver: what ended builds have spent is not held twice.
+    #[must_use]
+    pub fn forgetting(self) -> Board {
+        Board { forgets: true, ..self }
     }
 
     /// Whether runs of a protocol are drawn, and told as news.
@@ -209,10 +223,14 @@ impl Board {
             Fact::Resumed { .. } | Fact::Adopted { .. } | Fact::Settled { .. } => {}
         }
         self.run.apply(entry);
-        if changes_plan(entry) {
-            let plan = self.plan().iter().enumerate();
-            self.places = Arc::new(plan.map(|(at, task)| (text(task, "seq"), at)).collect());
+        if self.forgets && matches!(entry.fact, Fact::Settled { .. }) {
+            self.run.forget_spent(entry.instance);
         }
+    }
+
+    /// The run, without what the board knows beside it.
+    pub fn into_machine(self) -> Run {
+        self.run
     }
 
     /// The task that a child is opened for: that of the item it belongs to, or of the only one.
@@ -289,13 +307,22 @@ impl Board {
 
     /// A task of the plan as `seq slug`.
     pub fn task_label(&self, seq: &str) -> Option<String> {
-        let task = self.plan().get(*self.places.get(seq)?)?;
+        let plan = self.plan();
+        let is_wanted = |task: &&Value| task.field("seq").as_text() == Some(seq);
+        // Most plans count their tasks from one, or from nought: every line of news asks, and a search would cost the
+        // square of the tasks.
+        let number: Option<usize> = seq.parse().ok();
+        let places = [number.and_then(|number| number.checked_sub(1)), number];
+        let guessed = places.into_iter().flatten().filter_map(|at| plan.get(at)).find(is_wanted);
+        let task = guessed.or_else(|| plan.iter().find(is_wanted))?;
         Some(format!("{seq} {}", text(task, "slug")))
     }
 
     /// The tasks, those with fewer before them first.
     pub fn rows(&self) -> Vec<TaskRow> {
         let plan = self.plan();
+        let place: BTreeMap<String, usize> =
+            plan.iter().enumerate().map(|(at, task)| (text(task, "seq"), at)).collect();
         let depends: Vec<Vec<String>> = plan.iter().map(needs).collect();
         let mut rows: Vec<TaskRow> = Vec::new();
         for (task, depends) in plan.iter().zip(&depends) {
@@ -305,7 +332,7 @@ impl Board {
         }
         let above: Vec<Vec<usize>> = depends
             .iter()
-            .map(|all| all.iter().filter_map(|seq| self.places.get(seq).copied()).collect())
+            .map(|all| all.iter().filter_map(|seq| place.get(seq).copied()).collect())
             .collect();
         deepen(&mut rows, &above);
         wait(&mut rows, &above);
@@ -368,22 +395,6 @@ impl Heard {
 fn conflicts(kept: &str) -> String {
     let kept = safe(kept);
     format!("its kept work conflicts with what has landed since; `ftl diff {kept}` shows it")
-}
-
-/// Whether an entry may have given the flow another plan.
-fn changes_plan(entry: &Entry) -> bool {
-    if entry.instance != ROOT {
-        return false;
-    }
-    match &entry.fact {
-        Fact::Opened(_) | Fact::Adopted { .. } => true,
-        Fact::Set { name, .. } => &**name == "plan",
-        Fact::Heard { bind, .. } => bind.as_ref().is_some_and(|bind| bind.tracked && &*bind.name == "plan"),
-        Fact::Asked { .. } | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Paid(_) => false,
-        Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } | Fact::Waived { .. } => false,
-        Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } | Fact::Held { .. } => false,
-        Fact::Resumed { .. } | Fact::Settled { .. } => false,
-    }
 }
 
 /// How many tasks stand before each: parents may come after their children in a plan. Each task and each of its

@@ -36,8 +36,9 @@ fn news_of(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
         ROOT if board.is_story() || opens_story(board, entry) => Some((None, story(board, entry)?)),
         ROOT => Some((None, flow(board, entry)?)),
         instance => {
+            let said = task(board, entry)?;
             let name = board.name_of(entry).unwrap_or_else(|| format!("[{instance}]"));
-            Some((Some(name), task(board, entry)?))
+            Some((Some(name), said))
         }
     }
 }

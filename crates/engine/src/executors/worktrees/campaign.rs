@@ -47,12 +47,11 @@ impl Sites {
         let mut followed = super::lock(&self.followed);
         *followed = self.paper.follow_campaign(followed.take())?;
         let now = followed.as_ref().ok_or_else(no_campaign)?;
-        let tasks = tasks_of(now.campaign(), now.ready(), &asked, now.downstream())?;
-        let is_new =
-            |one: &&CampaignTask| one.status == TaskStatus::Pending && !asked.contains(&one.task.seq);
-        let new = now.campaign().tasks().iter().filter(is_new).count();
-        admission.expect(new > tasks.ready.len());
-        Ok(tasks)
+        // What is asked to begin waits in the admission. It need not hold a whole plan: the most urgent are enough for
+        // every agent, and the next round names the next ones.
+        let look = now.look(&asked, admission.room());
+        admission.expect(look.unasked > look.startable.len());
+        tasks_of(&look)
     }
 
     /// The branch of a run; nothing where there is no repository to build in.

@@ -54,7 +54,7 @@ fn show(
     }
     let before = if out.is_json() { String::new() } else { format!("{} ", paint(paint::QUIET, &row.run)) };
     let mut lines =
-        LogLines { store: &*watched.store, run: &row.run, only: None, before: &before, fold: None };
+        LogLines { store: &*watched.store, run: &row.run, only: None, before: &before, fold: None, from: 0 };
     *after = lines.show(*after, out)?;
     Ok(())
 }
