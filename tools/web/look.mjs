@@ -2,7 +2,7 @@
 // Scenes: pages, answers, live, file, bench. Pictures go to $FTL_PICTURES.
 
 import { createRequire } from 'node:module';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -124,23 +124,22 @@ const scenes = {
     await context.close();
   },
 
-  /** A campaign is watched while it runs. */
+  /** A campaign is watched while it runs; its driver is killed, and the page lets it go on. */
   async live() {
     const { context, page } = await browser();
     await page.goto(what.address);
     await page.waitForFunction(() => document.getElementById('main').dataset.ready);
     await go(page, `#/runs/${what.run}/tasks`);
-    const seen = new Set();
-    const until = Date.now() + (what.patience ?? 60000);
-    while (Date.now() < until) {
-      for (const word of await page.locator('tbody td:nth-child(2)').allInnerTexts()) seen.add(word);
-      const stands = await page.locator('.pill').first().innerText();
-      if (!['running', 'suspended'].includes(stands)) break;
-      await page.waitForTimeout(40);
-    }
-    found.seen = [...seen];
-    found.stands = await page.locator('.pill').first().innerText();
+    const stands = (word) => page.locator('.pill', { hasText: word }).first().waitFor();
+    await page.getByText('▸ at work').waitFor();
     await picture(page, 'live');
+    process.kill(what.pid, 'SIGKILL');
+    await stands('interrupted');
+    writeFileSync(what.meet, '');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByText('✓ landed').waitFor();
+    await stands('complete');
+    await access(page, 'live');
     await context.close();
   },
 

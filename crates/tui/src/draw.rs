@@ -468,4 +468,40 @@ mod tests {
             assert!(picture.contains(key), "{key}\n{picture}");
         }
     }
+
+    /// A screen as a picture for the README: letters on a dark ground.
+    fn picture_of(picture: &str) -> String {
+        let lines: Vec<&str> = picture.lines().map(|line| line.trim_matches('"')).collect();
+        let wide = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0) * 9 + 24;
+        let high = lines.len() * 18 + 24;
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\" \
+             role=\"img\">\n<title>ftl tui</title>\n<rect width=\"{wide}\" height=\"{high}\" rx=\"10\" fill=\"#10151c\"/>\n\
+             <g font-family=\"ui-monospace, DejaVu Sans Mono, monospace\" font-size=\"15\" fill=\"#dfe6ee\">\n"
+        );
+        for (at, line) in lines.iter().enumerate() {
+            let text = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            svg.push_str(&format!(
+                "<text x=\"12\" y=\"{}\" xml:space=\"preserve\">{text}</text>\n",
+                at * 18 + 26
+            ));
+        }
+        svg.push_str("</g>\n</svg>\n");
+        svg
+    }
+
+    #[test]
+    fn the_picture_of_the_readme_is_what_is_drawn() {
+        let state = State { screen: Screen::Board, run: Some(String::from("abcdefgh")), ..State::default() };
+        let wanted = picture_of(&drawn(&state, (110, 22)));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/tui.svg");
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            std::fs::write(&path, &wanted).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            kept == wanted,
+            "docs/pictures/tui.svg is not what is drawn; UPDATE_SNAPSHOTS=1 draws it anew"
+        );
+    }
 }

@@ -266,7 +266,6 @@ async function journal(run, body, head, seek) {
       asked.add(page);
       get(`runs/${run}/entries?after=${page * 200}&limit=200`).then((answer) => {
         for (const row of answer.rows) known.set(row[0], row);
-        if (answer.rows.length < 200) asked.delete(page);
         list.draw();
       }, () => asked.delete(page));
     }
@@ -300,7 +299,16 @@ async function journal(run, body, head, seek) {
   });
   fill(body, h('div.row', null, find, h('span.quiet', null, 'Enter finds; an empty text shows all'), command(`ftl log ${run} --all`)), h('div.split', null, list.node, detail));
   requestAnimationFrame(() => list.to(Math.max(0, head() - 20)));
-  return { update: () => { asked.delete(Math.floor(head() / 200)); list.draw(); } };
+  // The last page grows: it is read again when the journal has.
+  let before = head();
+  return {
+    update: () => {
+      if (head() === before) return;
+      for (const at of [before, head()]) asked.delete(Math.floor(at / 200));
+      before = head();
+      list.draw();
+    },
+  };
 }
 
 

@@ -178,3 +178,68 @@ fn kind_of(whom: &Performer) -> Option<BarKind> {
 fn is_gate(name: &str) -> bool {
     Catalogue::standard().action(name).is_some_and(|action| action.kind == ActionKind::Gate)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+
+    fn see(timeline: &mut Timeline, seq: u64, fact: Json) {
+        let mut entry = json!({ "seq": seq, "at": seq * 10, "instance": 1 });
+        entry.as_object_mut().unwrap().extend(fact.as_object().unwrap().clone());
+        timeline.see(&serde_json::from_value(entry).unwrap(), "001");
+    }
+
+    fn ask(whom: &str) -> Json {
+        json!({ "fact": "asked", "place": 0, "asks": [{ "whom": whom, "branch": "b", "digest": "d" }] })
+    }
+
+    fn heard(action: u64) -> Json {
+        json!({ "fact": "heard", "action": format!("{action}.0"), "answer": { "done": null } })
+    }
+
+    fn bars(timeline: &Timeline) -> Vec<(BarKind, Time, Option<Time>)> {
+        timeline.rows().flat_map(|(_, bars)| bars.iter().map(|bar| (bar.kind, bar.from, bar.to))).collect()
+    }
+
+    #[test]
+    fn time_goes_to_what_is_open() {
+        let mut timeline = Timeline::default();
+        see(&mut timeline, 1, ask("Task(builder)"));
+        see(&mut timeline, 2, heard(1));
+        see(&mut timeline, 3, ask("verify.run"));
+        see(&mut timeline, 4, json!({ "fact": "suspended", "action": "3.0", "service": "s", "until": 9 }));
+        see(&mut timeline, 5, json!({ "fact": "resumed", "action": "3.0" }));
+        see(&mut timeline, 6, heard(3));
+        see(
+            &mut timeline,
+            7,
+            json!({ "fact": "held", "place": 0, "failure": { "kind": "failed", "message": "m" } }),
+        );
+        let wanted = [
+            (BarKind::Agent, 10, Some(20)),
+            (BarKind::Check, 30, Some(40)),
+            (BarKind::Service, 40, Some(50)),
+            (BarKind::Work, 50, Some(60)),
+            (BarKind::Person, 70, None),
+        ];
+        assert_eq!(bars(&timeline), wanted);
+        assert_eq!(timeline.sums("001", 100)[&BarKind::Person], 30, "it still waits");
+        see(&mut timeline, 8, json!({ "fact": "settled", "end": "stopped", "values": {} }));
+        assert_eq!(bars(&timeline).last(), Some(&(BarKind::Person, 70, Some(80))));
+    }
+
+    #[test]
+    fn a_row_holds_so_many_bars_and_the_last_one_goes_on() {
+        let mut timeline = Timeline::default();
+        let rounds = MAX_BARS as u64 + 5;
+        for round in 0..rounds {
+            see(&mut timeline, 2 * round + 1, ask("verify.run"));
+            see(&mut timeline, 2 * round + 2, heard(2 * round + 1));
+        }
+        let all = bars(&timeline);
+        assert_eq!(all.len(), MAX_BARS);
+        assert_eq!(all.last().and_then(|(_, _, to)| *to), Some(rounds * 20));
+    }
+}

@@ -13,8 +13,9 @@ use ftl_view::summary::{Questions, Summary};
 use serde_json::{Value as Json, json};
 
 use super::Page;
+use crate::campaigns::{GO, repository, task};
 use crate::runs::ASK;
-use crate::support::Dir;
+use crate::support::{Dir, until};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -50,6 +51,11 @@ fn every_page_is_shown_in_both_schemes_without_a_fault_of_access() {
     let found = look(&till, "pages", &json!({ "address": page.address, "run": done["run"] }));
     assert_eq!(found["faults"], json!([]), "{found}");
     assert!(found["pages"].as_u64().is_some_and(|pages| pages >= 14), "{found}");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        // The picture of the README: no two browsers draw the same bytes, so it is made here and not compared.
+        let (made, kept) = ("target/web/pictures/graph-light-1280.png", "docs/pictures/page.png");
+        std::fs::copy(root().join(made), root().join(kept)).unwrap();
+    }
 }
 
 #[ftl_needs::needs(chromium)]
@@ -73,6 +79,28 @@ fn a_question_is_answered_and_a_held_run_is_raised_on_the_page() {
     assert_eq!(dir.status(&asked)["standing"], "complete");
     let raised = dir.entries(&spent).into_iter().find(|entry| entry["fact"] == "raised").unwrap();
     assert_eq!((&raised["by"], &raised["reason"]), (&json!("Ada via web"), &json!("one more round")));
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
+fn a_campaign_is_watched_killed_and_resumed_under_the_page() {
+    let waits = "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = \"001-good\"\n[[scene.step]]\n\
+        until = \"../../../meet\"\ncalls = [{ tool = \"write\", path = \"a.txt\", content = \"done\\n\" }]\n\
+        [[scene.step]]\nsubmit = { summary = \"written\", utilized = [] }\n";
+    let dir = repository(&[task("001", "good", "a.txt", &[])], &[waits.to_owned()]);
+    let started = dir.start(&GO);
+    let mut run = String::new();
+    until("there is a run", || {
+        let runs = dir.ftl(&["status", "--json"]).json()["runs"].clone();
+        run = runs[0]["run"].as_str().unwrap_or_default().to_owned();
+        !run.is_empty()
+    });
+    let page = Page::open(&dir, &["--by", "Ada"]);
+    let meet = dir.path("meet").display().to_string();
+    let what = json!({ "address": page.address, "run": run, "pid": started.pid(), "meet": meet });
+    let found = look(&dir, "live", &what);
+    assert_eq!(found["faults"], json!([]), "{found}");
+    assert_eq!(dir.status(&run)["standing"], "complete");
 }
 
 #[ftl_needs::needs(chromium)]

@@ -11,7 +11,7 @@ use std::net::TcpStream;
 use ftl_agents::schema::Schema;
 use serde_json::{Value as Json, json};
 
-use crate::campaigns::{GO, builds, repository, task};
+use crate::campaigns::{builds, repository, task};
 use crate::runs::ASK;
 use crate::support::{Dir, Started, until};
 
@@ -141,7 +141,7 @@ fn campaign() -> (Dir, String) {
         &tasks,
         &[builds("001-good", "a.txt", "done", "true"), builds("002-bad", "b.txt", "wrong", "true")],
     );
-    let ended = dir.ftl(&[GO, &["--json"]].concat());
+    let ended = crate::campaigns::go(&dir, &[]);
     let run = ended.json()["run"].as_str().unwrap_or_else(|| panic!("{ended:#?}")).to_owned();
     (dir, run)
 }
