@@ -28,6 +28,15 @@ nextest *ARGS:
 agents *ARGS:
     tools/agents/install {{ARGS}}
 
+# Install what looks at the page in a browser into target/web, and check the types of its scripts.
+web:
+    tools/web/install
+    tools/web/check
+
+# Print the figures of the page, measured in Chromium.
+bench-web:
+    cargo test --release -p ftl --test cli serving::browser::figures -- --ignored --nocapture
+
 # Lint as CI does: nothing may warn.
 lint:
     cargo fmt --all --check

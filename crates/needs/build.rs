@@ -32,6 +32,7 @@ fn main() {
     needs.extend(system(&scratch));
     needs.extend(agents());
     needs.push(no_system());
+    needs.push(browser());
     let rows: Vec<String> =
         needs.iter().map(|(name, why)| format!("{name}={}", why.as_deref().unwrap_or_default())).collect();
     println!("cargo::rustc-env=FTL_NEEDS={}", rows.join("|"));
@@ -62,6 +63,18 @@ fn works<A: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = A>) -> b
 
 fn program(name: &str) -> Need {
     (name.into(), (!works(name, ["--version"])).then(|| format!("{name} is not installed")))
+}
+
+/// A browser, and what drives it: `tools/web/install` brings that below `target/web`.
+fn browser() -> Need {
+    let driver = Path::new("../../target/web/node_modules/playwright-core/package.json");
+    println!("cargo::rerun-if-changed=../../target/web/package.json");
+    let missing = match (is_in_path("chromium"), driver.is_file()) {
+        (true, true) => (!works("node", ["--version"])).then(|| "node is not installed".into()),
+        (false, _) => Some("chromium is not installed".into()),
+        (true, false) => Some("playwright-core is not installed (`tools/web/install`)".into()),
+    };
+    ("chromium".into(), missing)
 }
 
 /// Formats of git that not every git knows.

@@ -33,6 +33,10 @@ pub const MAX_TURN_BYTES: usize = 8 * 1024 * 1024;
 /// The meter of tokens.
 pub const TOKENS: &str = "tokens";
 
+/// The parts of the tokens, where an agent tells them apart: sent and not cached, read from a cache, written. They are
+/// counted beside the sum, and nothing limits them.
+pub const TOKEN_PARTS: [&str; 3] = ["input_tokens", "cached_tokens", "output_tokens"];
+
 /// The meter of money, in millionths.
 pub const MONEY: &str = "money";
 

@@ -8,13 +8,23 @@
 //! | `root`, `session` | the folder that is meant; its state, store, settings and person |
 //! | `shelf`, `records` | the protocol documents; campaigns, workspaces and lessons |
 //! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
+//! | `known`, `document` | a run as this machine knows it; the same as a JSON document |
+//! | `documents` | the documents of commands, for faces in this process |
+//! | `follow`, `inbox` | runs that somebody looks at, each folded once and known at any entry; what waits for a person |
+//! | `orders` | what a person says through a face |
 //! | `failure`, `exit`, `limits`, `signals` | how a command fails and ends; what would end it in the middle |
 
 mod args;
+pub mod document;
+pub mod documents;
 mod exit;
 mod failure;
+pub mod follow;
+pub mod inbox;
 pub mod input;
+pub mod known;
 pub mod limits;
+pub mod orders;
 pub mod out;
 mod page;
 pub mod protocol_loader;

@@ -7,9 +7,9 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
 use ftl_engine::drive::StopSignal;
@@ -46,6 +46,8 @@ pub struct Out {
     gone: AtomicBool,
     behind: OnceLock<Behind>,
     respell: OnceLock<fn(&str) -> String>,
+    /// What was printed, for a face in this process; nothing where it goes to the terminal.
+    kept: Option<Mutex<Vec<u8>>>,
 }
 
 /// How a command prints that obeys signals.
@@ -59,7 +61,19 @@ struct Behind {
 impl Out {
     /// For a command that answers in words, or in one JSON document.
     pub fn new(json: bool) -> Out {
-        Out { json, gone: AtomicBool::new(false), behind: OnceLock::new(), respell: OnceLock::new() }
+        let (behind, respell) = (OnceLock::new(), OnceLock::new());
+        Out { json, gone: AtomicBool::new(false), behind, respell, kept: None }
+    }
+
+    /// For a face in this process that wants the document of a command: nothing reaches the terminal.
+    pub fn captured() -> Out {
+        Out { kept: Some(Mutex::default()), ..Out::new(true) }
+    }
+
+    /// What was printed so far, where it is captured.
+    pub fn take_captured(&self) -> Vec<u8> {
+        let kept = self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default()
     }
 
     /// From now on people read commands as they are typed here, not as they are typed in a shell.
@@ -110,6 +124,10 @@ impl Out {
 
     /// Prints bytes as they are, without looking for colours in them.
     pub fn bytes(&self, text: &str) -> Result<(), CommandError> {
+        if let Some(kept) = &self.kept {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(text.as_bytes());
+            return Ok(());
+        }
         let written = match self.behind.get() {
             None => write_out(text),
             Some(behind) if behind.unread.load(Ordering::Relaxed) => return Err(unread()),
@@ -127,6 +145,10 @@ impl Out {
 
     /// Prints bytes that need not be text, such as a patch.
     pub fn raw(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        if let Some(kept) = &self.kept {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            return Ok(());
+        }
         let mut stream = io::stdout().lock();
         self.judge(stream.write_all(bytes).and_then(|()| stream.flush()))
     }
@@ -161,6 +183,9 @@ impl Out {
 
     /// Prints text that belongs beside the answer: on standard error.
     pub fn beside(&self, text: &str) {
+        if self.kept.is_some() {
+            return;
+        }
         let text = text.to_owned();
         // There is nobody left to tell when this fails.
         let write = move || anstream::stderr().lock().write_all(text.as_bytes());

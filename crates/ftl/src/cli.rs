@@ -23,7 +23,7 @@ use crate::tasks::{self, Lifecycle};
 /// The groups of `ftl --help`: what a person needs.
 const NEEDED: &[(&str, &[&str])] = &[
     ("Work", &["task", "campaign", "code"]),
-    ("See", &["status", "watch", "why", "diff", "transcript"]),
+    ("See", &["status", "watch", "serve", "why", "diff", "transcript"]),
     ("Steer", &["answer", "resume", "undo"]),
     ("Set up", &["init", "doctor", "demo"]),
 ];
@@ -48,6 +48,9 @@ const GROUPS: &[(&str, &[&str])] = &[
             "transcript",
             "diff",
             "watch",
+            "serve",
+            "tui",
+            "export",
             "answer",
             "override",
             "raise",
@@ -196,6 +199,15 @@ pub(crate) enum Subcommands {
     /// Serve an agent's tools over the Model Context Protocol
     Mcp,
 
+    /// Show all runs on a page in the browser, and answer there
+    Serve(Serve),
+
+    /// Show all runs full-screen in the terminal, and answer there
+    Tui,
+
+    /// Write a run as one file that a browser shows
+    Export(Export),
+
     /// Check whether you can work here, and repair the state
     Doctor(Doctor),
 
@@ -250,6 +262,39 @@ pub(crate) struct Demo {
     /// The folder for the repository: empty, or not yet there
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+
+    /// Show it live on a page in the browser, slowed down enough to be watched
+    #[arg(long)]
+    pub(crate) serve: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The port on loopback; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 7717)]
+    pub(crate) port: u16,
+
+    /// Open the page in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// Take no orders: the page only looks
+    #[arg(long)]
+    pub(crate) look: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The run, or the beginning of it
+    pub(crate) run: String,
+
+    /// As a page with the journal in it, which checks its own chain
+    #[arg(long, required = true)]
+    pub(crate) html: bool,
+
+    /// The file; run-RUN.html in this folder if left out, `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// How many tools a build may be given.
@@ -262,6 +307,10 @@ pub(crate) const MAX_JOBS: u16 = 4_096;
 pub(crate) struct Resume {
     /// A run, or the beginning of it; everything that can go on if left out
     pub(crate) id: Option<String>,
+
+    /// Carry out the orders that wait and drive on; what is held stays held
+    #[arg(long, requires = "id")]
+    pub(crate) orders_only: bool,
 
     #[command(flatten)]
     pub(crate) talk: TalkArg,

@@ -8,8 +8,6 @@ mod agent_follower;
 mod checker_report;
 mod cli;
 mod commands;
-mod document;
-mod known;
 mod live;
 mod pages;
 mod problems;
@@ -22,7 +20,9 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use ftl_command::{ExitStatus, GlobalArgs, Group, Out, limits, out, protocol_loader, root, session, signals};
+use ftl_command::{
+    CommandError, ExitStatus, GlobalArgs, Group, Out, limits, out, protocol_loader, root, session, signals,
+};
 use ftl_view::paint;
 
 use cli::{Campaign, Subcommands, Task};
@@ -111,50 +111,62 @@ fn run(cli: &GlobalArgs, command: &Subcommands) -> ExitStatus {
     let out = Out::new(cli.json);
     name_inner_root(cli, &out);
     session::look_at_retained(cli, &out);
-    let ended = match command {
-        Subcommands::Run(asked) => commands::run::run(cli, asked, &out),
-        Subcommands::Resume(asked) => commands::run::resume(cli, asked, &out),
-        Subcommands::Clean(asked) => commands::clean::clean(cli, asked, &out),
-        Subcommands::Retry(asked) => commands::retry::retry(cli, asked, &out),
-        Subcommands::Stop(asked) => commands::steer::stop(cli, asked, &out),
-        Subcommands::Status(asked) => commands::status::run(cli, asked, &out),
-        Subcommands::Why { id } => commands::why::run(cli, id, &out),
-        Subcommands::Log(asked) => commands::log::run(cli, asked, &out),
-        Subcommands::Transcript(asked) => commands::transcript::run(cli, asked, &out),
-        Subcommands::Diff(asked) => commands::diff::run(cli, asked, &out),
-        Subcommands::Watch { id } => commands::watch::run(cli, id.as_deref(), &out),
-        Subcommands::Answer(asked) => commands::steer::answer(cli, asked, &out),
-        Subcommands::Override(asked) => commands::steer::override_(cli, asked, &out),
-        Subcommands::Raise(asked) => commands::steer::raise(cli, asked, &out),
-        Subcommands::Undo(asked) => commands::salvage::undo(cli, asked, &out),
-        Subcommands::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
+    let ended = perform(cli, command, &out);
+    ended.unwrap_or_else(|failure| out.failed(&failure))
+}
+
+/// Does what one command says. Everything that it prints goes through `out`.
+pub(crate) fn perform(
+    cli: &GlobalArgs,
+    command: &Subcommands,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
+    match command {
+        Subcommands::Run(asked) => commands::run::run(cli, asked, out),
+        Subcommands::Resume(asked) => commands::run::resume(cli, asked, out),
+        Subcommands::Clean(asked) => commands::clean::clean(cli, asked, out),
+        Subcommands::Retry(asked) => commands::retry::retry(cli, asked, out),
+        Subcommands::Stop(asked) => commands::steer::stop(cli, asked, out),
+        Subcommands::Status(asked) => commands::status::run(cli, asked, out),
+        Subcommands::Why { id } => commands::why::run(cli, id, out),
+        Subcommands::Log(asked) => commands::log::run(cli, asked, out),
+        Subcommands::Transcript(asked) => commands::transcript::run(cli, asked, out),
+        Subcommands::Diff(asked) => commands::diff::run(cli, asked, out),
+        Subcommands::Watch { id } => commands::watch::run(cli, id.as_deref(), out),
+        Subcommands::Answer(asked) => commands::steer::answer(cli, asked, out),
+        Subcommands::Override(asked) => commands::steer::override_(cli, asked, out),
+        Subcommands::Raise(asked) => commands::steer::raise(cli, asked, out),
+        Subcommands::Undo(asked) => commands::salvage::undo(cli, asked, out),
+        Subcommands::Salvage(asked) => commands::salvage::salvage(cli, asked, out),
         Subcommands::Audit { what: cli::Audit::Verify { id } } => {
-            commands::audit::run(cli, id.as_deref(), &out)
+            commands::audit::run(cli, id.as_deref(), out)
         }
-        Subcommands::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, &out),
+        Subcommands::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, out),
         Subcommands::Task(Group { verb: None }) => cli::help(&out, "task", ExitStatus::Usage),
         Subcommands::Campaign(Group { verb: Some(Campaign::Run(asked)) }) => {
-            commands::flow::campaign(cli, asked, &out)
+            commands::flow::campaign(cli, asked, out)
         }
         Subcommands::Campaign(Group { verb: Some(Campaign::Verb(asked)) }) => {
-            ftl_compat::campaign(cli, asked, &out)
+            ftl_compat::campaign(cli, asked, out)
         }
         Subcommands::Campaign(Group { verb: None }) => cli::help(&out, "campaign", ExitStatus::Error),
-        Subcommands::Code(asked) => commands::code::run(cli, asked, &out),
-        Subcommands::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
-        Subcommands::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, &out),
-        Subcommands::Demo(asked) => commands::demo::run(cli, asked, &out),
-        Subcommands::Init(asked) => commands::init::run(cli, asked, &out),
-        Subcommands::Config => commands::config::run(cli, &out),
-        Subcommands::Agents(asked) => commands::agents::run(cli, asked, &out),
+        Subcommands::Code(asked) => commands::code::run(cli, asked, out),
+        Subcommands::Lifecycle(asked) => commands::lifecycle::run(cli, asked, out),
+        Subcommands::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, out),
+        Subcommands::Demo(asked) => commands::demo::run(cli, asked, out),
+        Subcommands::Init(asked) => commands::init::run(cli, asked, out),
+        Subcommands::Config => commands::config::run(cli, out),
+        Subcommands::Agents(asked) => commands::agents::run(cli, asked, out),
         Subcommands::Mcp => commands::mcp::run(cli),
-        Subcommands::Doctor(asked) => commands::doctor::run(cli, asked, &out),
-        Subcommands::Check(asked) => commands::check::run(cli, asked, &out),
-        Subcommands::Draw(asked) => commands::draw::run(cli, asked, &out),
-        Subcommands::Protocols => commands::protocols::run(cli, &out),
-        Subcommands::Schema { name } => commands::schema::run(cli, name.as_deref(), &out),
-        Subcommands::Completions { shell } => commands::setup::completions(*shell, &out),
-        Subcommands::Man { command } => commands::setup::man(command.as_deref(), &out),
-    };
-    ended.unwrap_or_else(|failure| out.failed(&failure))
+        Subcommands::Doctor(asked) => commands::doctor::run(cli, asked, out),
+        Subcommands::Check(asked) => commands::check::run(cli, asked, out),
+        Subcommands::Draw(asked) => commands::draw::run(cli, asked, out),
+        Subcommands::Protocols => commands::protocols::run(cli, out),
+        Subcommands::Schema { name } => commands::schema::run(cli, name.as_deref(), out),
+        Subcommands::Serve(asked) => commands::serve::run(cli, asked, out),
+        Subcommands::Tui => commands::serve::tui(cli),
+        Subcommands::Export(asked) => commands::serve::export(cli, asked, out),
+        Subcommands::Completions { shell } => commands::setup::completions(*shell, out),
+        Subcommands::Man { command } => commands::setup::man(command.as_deref(), out),
+    }
 }

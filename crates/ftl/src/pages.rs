@@ -236,7 +236,11 @@ pub(crate) const PAGES: &[Page] = &[
         more: "Makes a repository with a small program whose tests fail, and runs a campaign of six tasks on it: one is \
             mended with a recalled lesson, one is blocked and planned again, one cheats and is caught. Only what the agents \
             say is played from a script; the edits, tests, gates and commits are real. The repository stays.",
-        examples: &["ftl demo", "ftl demo --dir till              in a folder of your choice"],
+        examples: &[
+            "ftl demo",
+            "ftl demo --serve                 live on a page in the browser",
+            "ftl demo --dir till              in a folder of your choice",
+        ],
         last: "Exit code 2 if the folder is not empty.",
     },
     Page {
@@ -270,6 +274,30 @@ pub(crate) const PAGES: &[Page] = &[
             agent exactly the tools of its state: recall, signal, ask and submit. Elsewhere it offers `recall`, to look \
             at the lessons of the repository.",
         examples: &["claude mcp add ftl -- ftl mcp"],
+        last: "",
+    },
+    Page {
+        command: "serve",
+        more: "Serves one page for this repository on loopback: what needs you over all runs, each run with its graph, \
+            time, money, journal and changes, at any moment of it. It reads, and leaves your orders in the store; it \
+            drives nothing, and ending it changes nothing. The address opens one session; Enter prints another. From \
+            another machine: ssh -L 7717:127.0.0.1:7717 HOST.",
+        examples: &["ftl serve --open", "ftl serve --look --port 0      any free port, no orders"],
+        last: "Agents are refused, by the process at the other end of the connection.",
+    },
+    Page {
+        command: "tui",
+        more: "Eight screens over all runs of this repository: what needs you, runs, a run's board, a task, the journal at any \
+            moment, money, lessons, the system. It reads, and leaves your orders in the store; leaving it changes \
+            nothing. 80 by 24 is enough, over SSH too. ? lists the keys.",
+        examples: &["ftl tui"],
+        last: "",
+    },
+    Page {
+        command: "export",
+        more: "Writes the page of `ftl serve` with one run and its journal in it: read-only, without a server, nothing is \
+            loaded. When it is opened it checks the chain of the journal. Attach it to a pull request.",
+        examples: &["ftl export k3v9 --html", "ftl export k3v9 --html -o - | gzip > run.html.gz"],
         last: "",
     },
     Page {

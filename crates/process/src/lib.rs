@@ -26,6 +26,7 @@ pub mod holder;
 pub mod lineage;
 pub mod lock;
 pub mod lock_gate;
+pub mod peer;
 pub mod procfs;
 pub mod programs;
 pub mod secrets;

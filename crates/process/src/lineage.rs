@@ -188,26 +188,33 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-fn guards_in(attempts: &Path) -> Vec<Witness> {
+/// The guards of the attempts that live in a folder.
+pub fn guards_in(attempts: &Path) -> Vec<Witness> {
     let files = lock::attempts(attempts).unwrap_or_default();
     let records = files.into_iter().filter(|file| file.alive).filter_map(|file| file.record);
     records.map(|record| Witness { who: record.guard, namespaces: record.namespaces }).collect()
 }
 
 impl ProcessView {
-    /// Reads the line until it stays as it is: whoever ends while it is read gives its children away.
+    /// What this process sees of itself.
     fn read(proc: &ProcFs) -> io::Result<ProcessView> {
-        let own = proc.own_pid()?;
+        let mut view = ProcessView::read_of(proc, proc.own_pid()?)?;
+        // A process that may not be looked into may not read this file of itself either.
+        if let (Some(us), Some(mark)) = (view.line.first_mut(), std::env::var_os(MARK)) {
+            us.environment = [MARK.as_bytes(), b"=", mark.as_encoded_bytes()].concat();
+        }
+        Ok(view)
+    }
+
+    /// Reads the line above a process until it stays as it is: whoever ends while it is read gives its children away.
+    pub fn read_of(proc: &ProcFs, own: i32) -> io::Result<ProcessView> {
         for _ in 0..MAX_READINGS {
             let (line, hidden) = entries_above(proc, own)?;
-            let mut seen: Vec<Ancestor> =
+            let seen: Vec<Ancestor> =
                 line.iter().map(|entry| read_ancestor(proc, entry.identity())).collect::<io::Result<_>>()?;
-            // A process that may not be looked into may not read this file of itself either.
-            if let (Some(us), Some(mark)) = (seen.first_mut(), std::env::var_os(MARK)) {
-                us.environment = [MARK.as_bytes(), b"=", mark.as_encoded_bytes()].concat();
-            }
             if entries_above(proc, own)? == (line, hidden) {
-                let (namespaces, ours) = (proc.namespaces(own)?, proc.link(&format!("{own}/exe")).ok());
+                let ours = proc.link(&format!("{}/exe", proc.own_pid()?)).ok();
+                let namespaces = proc.namespaces(own).or_else(|_| proc.namespaces(proc.own_pid()?))?;
                 return Ok(ProcessView { line: seen, hidden, namespaces, ours });
             }
         }

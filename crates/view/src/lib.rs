@@ -9,16 +9,21 @@
 //! |---|---|
 //! | `summary` | what a run looks like from outside: kept beside its journal |
 //! | `runs` | that summary in words, and what a person can type |
+//! | `model` | a run as every face shows it: tasks, time, money, places in a drawing |
+//! | `needs`, `actions` | what waits for a person over all runs; what can be done about it |
 //! | `board` | a flow or a story: tasks, steps, news, the report at the end |
 //! | `fold`, `lines` | the entries that a person reads; an entry as one line |
 //! | `cause` | why something ended or stands still, in plain words |
 //! | `snapshot` | a board as bytes, to be read back |
 //! | `paint`, `when` | styles and the shape of text; times as people read them |
 
+pub mod actions;
 pub mod board;
 pub mod cause;
 pub mod fold;
 pub mod lines;
+pub mod model;
+pub mod needs;
 pub mod paint;
 pub mod relative_time;
 pub mod runs;

@@ -144,8 +144,14 @@ pub fn spent_and_aside(name: &str, spent: &Spent) -> String {
     }
 }
 
+/// The parts of tokens: what they sum up to is told, and the parts where money is looked at.
+const PARTS: [&str; 3] = ["input_tokens", "cached_tokens", "output_tokens"];
+
 /// Whether anything of a meter was used that its unit can show.
 pub fn is_worth_telling(name: &str, spent: &Spent) -> bool {
+    if PARTS.contains(&name) {
+        return false;
+    }
     let unit = Unit::of_meter(name);
     spent.reserved > 0 || spent.unknown > 0 || unit.show(spent.used) != unit.show(0)
 }

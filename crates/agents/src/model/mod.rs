@@ -26,7 +26,7 @@ use serde_json::Value as Json;
 
 use crate::contract::{
     AgentSession, Backend, ChargeRefusal, Counted, Enforced, MAX_CORRECTIONS, MONEY, PartKind, ProbeResult,
-    PromptPart, Said, SessionHost, SessionLimits, SessionOrder, TOKENS, TURNS, TurnRest, Unusable,
+    PromptPart, Said, SessionHost, SessionLimits, SessionOrder, TOKEN_PARTS, TOKENS, TURNS, TurnRest, Unusable,
 };
 use crate::error::AgentError;
 use crate::secrets::{Pieces, SecretKey, Secrets};
@@ -471,6 +471,8 @@ impl Chatter {
         match reply.tokens {
             Some(tokens) => {
                 usage.insert(Name::from(TOKENS), tokens.all());
+                let parts = [tokens.input.saturating_add(tokens.stored), tokens.cached, tokens.output];
+                usage.extend(TOKEN_PARTS.map(Name::from).into_iter().zip(parts));
                 if tokens.input_total() > 0 {
                     self.ratio = (tokens.input_total(), self.bytes() as u64);
                 }

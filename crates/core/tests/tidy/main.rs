@@ -44,7 +44,7 @@ const NOT_IN_THE_CORE: [(&str, &str); 19] = [
 ];
 
 /// Which crates of ours each crate may see. A new crate gets a row here.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("core", &[]),
     ("language", &["core"]),
     ("view", &["core"]),
@@ -65,6 +65,8 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("engine", BELOW_THE_ENGINE),
     ("command", BELOW_THE_FACES),
     ("compat", FACES),
+    ("web", FACES),
+    ("tui", FACES),
     ("ftl", FACES),
     ("testkit", BELOW_THE_FACES),
     ("needs", &[]),
@@ -125,6 +127,8 @@ const FACES: &[&str] = &[
     "view",
     "command",
     "compat",
+    "web",
+    "tui",
 ];
 
 /// Folders that are not ours: build output, tools, the state of a run.

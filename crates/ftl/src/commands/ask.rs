@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
 use super::run::ForegroundRun;
-use crate::known;
+use ftl_command::known;
 
 /// How long an answer may be that is typed at the terminal.
 pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use clap::Parser as _;
 use ftl_command::records::open;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, orders, session};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::id::RunId;
 use ftl_git::Person;
@@ -19,9 +19,9 @@ use ftl_memory::StoredKind;
 use ftl_records::lessons::now;
 use ftl_view::paint::{self, paint, safe};
 
-use super::flow;
 use super::init::on_path;
-use crate::cli::{self, Campaign, Cli, Demo};
+use super::{flow, serve};
+use crate::cli::{self, Campaign, Cli, Demo, Serve};
 
 /// What the campaign is to reach.
 const OBJECTIVE: &str = "make the till work";
@@ -51,10 +51,13 @@ const SETTINGS: &str = include_str!("../../demo/config.toml");
 const SCRIPT: &str = include_str!("../../demo/script.toml");
 const LESSON: &str = include_str!("../../demo/lesson.json");
 
+/// How long each step of an agent takes where somebody watches on the page.
+const STEP: &str = "1500ms";
+
 /// Makes the repository and runs the campaign in it.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<ExitStatus, CommandError> {
     let folder = folder(asked.dir.as_deref())?;
-    lay_out(&folder).map_err(|error| {
+    lay_out(&folder, asked.serve).map_err(|error| {
         let message = format!("the demo cannot be written to `{}`: {error}", folder.display());
         CommandError::new(message, "name another folder with --dir")
     })?;
@@ -72,6 +75,9 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<ExitStatu
     let learned = open(&inner.global)?.learn(|lessons| lessons.learn(StoredKind::Failure, lesson, &now()));
     learned.map_err(|error| CommandError::new(error.to_string(), "run `ftl doctor`"))?;
     tell(out, &before(&folder))?;
+    if asked.serve {
+        return on_the_page(&inner.global, out);
+    }
     let cli::Subcommands::Campaign(group) = &inner.command else {
         return Err(CommandError::new("the demo cannot be begun", "please report this"));
     };
@@ -81,6 +87,17 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<ExitStatu
     let exit = flow::campaign(&inner.global, flow, out)?;
     tell(out, &after(&folder))?;
     Ok(exit)
+}
+
+/// Serves the page of the demo while its campaign runs in a process of its own.
+fn on_the_page(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
+    let session = session::open(cli)?;
+    let by = session::person(cli, session.place())?;
+    let words = ["campaign", "run", OBJECTIVE, "--land", "ff", "--json"].map(String::from);
+    let speaker = orders::Speaker { name: &by, face: "demo" };
+    orders::wait_beside(orders::detached(&session, &words, Stdio::null(), speaker)?);
+    drop(session);
+    serve::run(cli, &Serve { port: 0, open: true, look: false }, out)
 }
 
 fn tell(out: &Out, text: &str) -> Result<(), CommandError> {
@@ -114,8 +131,11 @@ fn folder(named: Option<&Path>) -> Result<PathBuf, CommandError> {
     folder.canonicalize().map_err(cannot)
 }
 
-fn lay_out(folder: &Path) -> std::io::Result<()> {
-    let settings = [(".ftl/config.toml", SETTINGS, false), (".ftl/demo.toml", SCRIPT, false)];
+fn lay_out(folder: &Path, is_watched: bool) -> std::io::Result<()> {
+    // Whoever watches wants to see each step.
+    let slow = SCRIPT.replace("[[scene.step]]", &format!("[[scene.step]]\ndelay = \"{STEP}\""));
+    let script = if is_watched { slow.as_str() } else { SCRIPT };
+    let settings = [(".ftl/config.toml", SETTINGS, false), (".ftl/demo.toml", script, false)];
     for (path, text, can_run) in FILES.iter().chain(&settings) {
         let file = folder.join(path);
         if let Some(above) = file.parent() {

@@ -21,6 +21,7 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod salvage;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod setup;
 pub(crate) mod status;
 pub(crate) mod steer;

@@ -34,9 +34,9 @@ use serde_json::{Value as Json, json};
 use super::{code, flow};
 use crate::agent_follower;
 use crate::cli::{Resume, RunArgs};
-use crate::document::RunDocument;
-use crate::known::{self, RunOverview};
 use crate::live::Live;
+use ftl_command::document::RunDocument;
+use ftl_command::known::{self, RunOverview};
 
 /// How often the end of a run that another process drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -154,7 +154,8 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
         }
         [row] => {
             let wheel = ForegroundRun::new(&session, &stop, out);
-            let left = match wheel.resume(row, by.as_deref())? {
+            let by = by.as_deref().filter(|_| !asked.orders_only);
+            let left = match wheel.resume(row, by)? {
                 Left::Rest(rest) => Left::Rest(wheel.with_person(cli, &row.run, rest)?),
                 left @ Left::Theirs(..) => left,
             };

@@ -28,8 +28,8 @@ use serde::Serialize;
 
 use super::why;
 use crate::cli::StatusArgs;
-use crate::document::RunDocument;
-use crate::known::RunOverview;
+use ftl_command::document::RunDocument;
+use ftl_command::known::RunOverview;
 
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;

@@ -24,7 +24,7 @@ use serde_json::json;
 use super::code;
 use super::run::{ForegroundRun, Left, document, exit_of, left_text, value_of};
 use crate::cli::{AnswerArgs, Override, Raise, StopArgs, WaitArg};
-use crate::known;
+use ftl_command::known;
 
 /// `ftl answer ID VALUE`.
 pub(crate) fn answer(cli: &GlobalArgs, asked: &AnswerArgs, out: &Out) -> Result<ExitStatus, CommandError> {

@@ -3,9 +3,6 @@
 
 mod sentences;
 
-use std::collections::BTreeSet;
-
-use ftl_core::amount::Unit;
 use ftl_core::run::PULL;
 use ftl_core::run::{
     Answers, COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED,
@@ -24,16 +21,17 @@ use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
 
-use crate::known::RunOverview;
 use crate::target::{RunPart, RunView};
+use ftl_command::known::RunOverview;
 use ftl_command::session::session_failure;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
+use ftl_view::actions::{Known, PersonAction, actions, is_stuck, open_questions};
 use ftl_view::board::Board;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
 use ftl_view::relative_time;
-use ftl_view::runs::{answer, command, instance_label, standing};
-use ftl_view::summary::{RunStanding, RunWait, Summary, WaitSubject};
+use ftl_view::runs::{command, instance_label, standing};
+use ftl_view::summary::{RunStanding, Summary};
 use sentences::Sentences;
 
 /// How wide the first column is.
@@ -62,8 +60,7 @@ pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<ExitStatus, C
     let mut explained = Vec::new();
     for instance in shown {
         let asked = asked(instance).map_err(failed)?;
-        let told = Explained::of(run, instance, (&known.row.run, &known.summary), &answers);
-        explained.push(Explained { asked, ..told });
+        explained.push(Explained::of(run, instance, (&known.row.run, &known.summary), &answers, asked));
     }
     let is_flow = Board::is_drawn(run.programs().as_ref(), &known.summary.protocol);
     let sentences = is_flow.then(|| Sentences::of(&known, &reader.board, &part));
@@ -146,7 +143,8 @@ struct Explained<'a> {
     questions: Vec<(String, String)>,
     /// What an agent asked before it was held.
     asked: Option<String>,
-    limits: Vec<(InstanceId, String, u64)>,
+    /// What a person can do.
+    actions: Vec<PersonAction>,
 }
 
 impl<'a> Explained<'a> {
@@ -155,51 +153,22 @@ impl<'a> Explained<'a> {
         instance: &'a Instance,
         (id, summary): (&'a RunId, &Summary),
         answers: &Answers,
+        asked: Option<String>,
     ) -> Explained<'a> {
-        let questions = open_questions(instance, summary);
-        let limits = instance.held.values().filter_map(|held| limit_of(run, held));
-        let (ways, limits) = (run.options_with(instance.id, answers), limits.collect());
-        Explained { run: id, instance, ways, questions, asked: None, limits }
+        let (questions, ways) = (open_questions(instance, summary), run.options_with(instance.id, answers));
+        let known = Known { questions, asked, ways };
+        let actions = actions(run, id.as_str(), instance, &known);
+        let Known { questions, asked, ways } = known;
+        Explained { run: id, instance, ways, questions, asked, actions }
     }
 
     fn at(&self) -> String {
         instance_label(self.run, self.instance.id.0)
     }
 
-    /// Whether only an override or a stop leads on, whatever it waits for.
-    fn is_stuck(&self) -> bool {
-        self.instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck)
-    }
-
     /// What a person can type to let it go on.
-    fn commands(&self) -> Vec<String> {
-        let (at, one) = (self.at(), self.instance);
-        if one.is_settled() {
-            return Vec::new();
-        }
-        let several = self.questions.len() > 1;
-        let typed = |(action, _): &(String, String)| answer(&at, several.then_some(action.as_str()));
-        let mut commands: Vec<String> = self.questions.iter().map(typed).collect();
-        if self.asked.is_some() {
-            commands.push(answer(&at, None));
-        }
-        for open in one.open.values().filter(|_| !self.is_stuck()) {
-            if let OpenKind::Words(words) = &open.kind {
-                commands.extend(words.iter().map(|word| format!("ftl answer {at} {word}")));
-            }
-        }
-        for (owner, meter, limit) in &self.limits {
-            let more = Unit::of_meter(meter).show(limit.saturating_mul(2));
-            let whose = instance_label(self.run, owner.0);
-            commands.push(format!("ftl raise {whose} {meter} {more} --reason …"));
-        }
-        if one.held.values().any(|held| held.meter.is_none() && !held.stuck) {
-            commands.push(format!("ftl resume {}", self.run));
-        }
-        let targets = self.ways.iter().filter(|way| is_goto(way)).filter_map(|way| way.to.as_deref());
-        commands.extend(targets.map(|to| format!("ftl override {at} {to} --reason …")));
-        commands.push(format!("ftl stop {at}"));
-        once(commands)
+    fn commands(&self) -> Vec<&str> {
+        self.actions.iter().map(|one| one.command.as_str()).collect()
     }
 
     fn json(&self) -> Json {
@@ -224,6 +193,7 @@ impl<'a> Explained<'a> {
             }))).collect::<serde_json::Map<_, _>>(),
             "ended_with": end,
             "commands": self.commands(),
+            "actions": self.actions,
         })
     }
 
@@ -263,7 +233,7 @@ impl<'a> Explained<'a> {
         if let Some(question) = &self.asked {
             text.push_str(&row(&paint(paint::WARNING, "asks"), &paint::one_line(question)));
         }
-        for (_, what) in waits(one).into_iter().filter(|_| !self.is_stuck()) {
+        for (_, what) in waits(one).into_iter().filter(|_| !is_stuck(one)) {
             text.push_str(&row("waits for", &what));
         }
         text.push_str(&self.ways_text());
@@ -290,13 +260,6 @@ impl<'a> Explained<'a> {
     }
 }
 
-/// Each line once, where it first stood.
-fn once(mut lines: Vec<String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    lines.retain(|line| seen.insert(line.clone()));
-    lines
-}
-
 /// A label and what belongs to it, no wider than the terminal.
 fn row(label: &str, text: &str) -> String {
     let width = out::terminal().map(|(width, _)| width);
@@ -307,11 +270,6 @@ fn row(label: &str, text: &str) -> String {
 /// Whether a condition of a way is known not to hold.
 fn is_shut(way: &WayOut) -> bool {
     way.conditions.iter().any(|condition| condition.holds == Some(false))
-}
-
-/// Whether it is a GOTO: only those can be waived.
-fn is_goto(way: &WayOut) -> bool {
-    way.to.is_some() && way.by.starts_with("GOTO")
 }
 
 /// What a way out still needs.
@@ -357,30 +315,6 @@ fn held_json(thread: &ThreadId, held: &HeldAt) -> Json {
         "meter_of": held.meter.as_ref().map(|(owner, _)| owner),
         "can_resume": !held.stuck,
     })
-}
-
-/// The limit that holds an instance, and whose it is.
-fn limit_of(run: &Run, held: &HeldAt) -> Option<(InstanceId, String, u64)> {
-    let (owner, meter) = held.meter.as_ref()?;
-    let own = run.instance(*owner).and_then(|one| one.meters.get(meter)).map(|meter| meter.limit);
-    let purse = run.purses(*owner).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
-    Some((*owner, meter.to_string(), own.or(purse)?))
-}
-
-/// The open questions of an instance, each under its name. Where only a waiver or a stop leads on, no
-/// answer does.
-fn open_questions(instance: &Instance, summary: &Summary) -> Vec<(String, String)> {
-    if instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck) {
-        return Vec::new();
-    }
-    let open = instance.open.iter().filter(|(_, open)| open.kind == OpenKind::Question);
-    let text = |action: &str| {
-        let asked =
-            |wait: &&RunWait| wait.what == WaitSubject::Question && wait.action.as_deref() == Some(action);
-        let wait = summary.waits.iter().find(asked);
-        wait.map_or_else(|| String::from("a question"), |wait| wait.text.clone())
-    };
-    open.map(|(action, _)| action.to_string()).map(|action| (action.clone(), text(&action))).collect()
 }
 
 /// What an instance waits for, by action; a question is told elsewhere, with its words.

@@ -250,6 +250,7 @@ fn flows(printed: &mut Printed) {
     printed.get("why", &dir, &["why", &run], 0);
     printed.get("why", &dir, &["why", &format!("{run}/002")], 0);
     printed.get("diff", &dir, &["diff", &run], 0);
+    printed.get("export", &dir, &["export", &run, "--html", "-o", "run.html"], 0);
     printed.get("diff", &dir, &["diff", &run, "--stat"], 0);
     printed.lines("transcript line", &dir.ftl(&["transcript", &run, "--json"]).code(0).out);
     printed.get("agents", &dir, &["agents"], 0);

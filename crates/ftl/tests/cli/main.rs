@@ -53,6 +53,7 @@ mod roots;
 mod runs;
 mod salvage;
 mod secrets;
+mod serving;
 mod shell;
 mod side_by_side;
 mod signals;

@@ -29,7 +29,8 @@ use crate::paint::{one_line, safe};
 pub use story::Step;
 use story::Story;
 
-/// A flow as people see it.
+/// A flow as people see it. A copy is cheap: what grows is shared between copies.
+#[derive(Clone)]
 pub struct Board {
     run: Run,
     /// When the first entry was written, and the last.
@@ -49,6 +50,7 @@ pub struct Board {
 }
 
 /// Whom an action was asked of.
+#[derive(Clone)]
 struct Asked {
     whom: Performer,
     /// The word that picks the form, for an agent.
@@ -56,7 +58,7 @@ struct Asked {
 }
 
 /// Answers that the end tells of.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Heard {
     delivered: Option<Value>,
     analysis: Option<Value>,
@@ -395,24 +397,37 @@ fn conflicts(kept: &str) -> String {
     format!("its kept work conflicts with what has landed since; `ftl diff {kept}` shows it")
 }
 
-/// How many tasks stand before each: parents may come after their children in a plan, and a chain may be as long as one.
+/// How many tasks stand before each: parents may come after their children in a plan. Each task and each of its
+/// parents is looked at once.
 fn deepen(rows: &mut [TaskRow], above: &[Vec<usize>]) {
-    let mut below: Vec<Vec<usize>> = vec![Vec::new(); rows.len()];
-    let mut waiting: Vec<usize> = above.iter().map(Vec::len).collect();
-    for (at, parents) in above.iter().enumerate() {
-        parents.iter().for_each(|parent| below[*parent].push(at));
+    for (row, depth) in rows.iter_mut().zip(depths(above)) {
+        row.depth = depth;
     }
-    // Every task after all that stand before it. A plan has no cycles; what stands in one keeps no depth.
-    let mut next: Vec<usize> = (0..rows.len()).filter(|at| waiting[*at] == 0).collect();
-    while let Some(at) = next.pop() {
+}
+
+/// How many tasks stand before each at least, by the parents of each. A plan has no cycles; what stands in one of a
+/// broken plan, or behind it, gets no depth.
+pub(crate) fn depths(above: &[Vec<usize>]) -> Vec<usize> {
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); above.len()];
+    let mut missing: Vec<usize> = Vec::with_capacity(above.len());
+    for (at, parents) in above.iter().enumerate() {
+        missing.push(parents.len());
+        for parent in parents {
+            below[*parent].push(at);
+        }
+    }
+    let mut depths = vec![0; above.len()];
+    let mut ready: VecDeque<usize> = (0..above.len()).filter(|at| missing[*at] == 0).collect();
+    while let Some(at) = ready.pop_front() {
         for child in &below[at] {
-            rows[*child].depth = rows[*child].depth.max(rows[at].depth + 1);
-            waiting[*child] -= 1;
-            if waiting[*child] == 0 {
-                next.push(*child);
+            depths[*child] = depths[*child].max(depths[at] + 1);
+            missing[*child] -= 1;
+            if missing[*child] == 0 {
+                ready.push_back(*child);
             }
         }
     }
+    depths
 }
 
 /// Says for whom tasks wait that nobody works on.
@@ -448,4 +463,25 @@ fn needs(task: &Value) -> Vec<String> {
 
 fn text(value: &Value, name: &str) -> String {
     value.field(name).as_text().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_are_those_of_the_longest_row_before() {
+        let chain: Vec<Vec<usize>> = (0..5).map(|at| if at < 4 { vec![at + 1] } else { vec![] }).collect();
+        assert_eq!(depths(&chain), [4, 3, 2, 1, 0], "parents may come after their children");
+        assert_eq!(depths(&[vec![], vec![0], vec![0, 1], vec![]]), [0, 1, 2, 0]);
+        assert_eq!(depths(&[vec![1], vec![0], vec![]]), [0, 0, 0], "a broken plan ends all the same");
+    }
+
+    #[test]
+    fn a_long_row_listed_backwards_is_walked_once() {
+        const TASKS: usize = 200_000;
+        let chain: Vec<Vec<usize>> =
+            (0..TASKS).map(|at| if at + 1 < TASKS { vec![at + 1] } else { vec![] }).collect();
+        assert_eq!(depths(&chain)[0], TASKS - 1);
+    }
 }

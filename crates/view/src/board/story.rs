@@ -12,7 +12,7 @@ use crate::cause::{reason, telling};
 const MAX_STEPS: usize = 200;
 
 /// What has happened to a story.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Story {
     pub(super) steps: VecDeque<Step>,
 }

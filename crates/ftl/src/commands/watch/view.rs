@@ -25,9 +25,9 @@ use ftl_view::runs;
 use ftl_view::summary::RunStanding;
 
 use super::{LOOK, Watched};
-use crate::known::{self, RunOverview};
 use crate::live::{fit, picture};
 use crate::reader::Reader;
+use ftl_command::known::{self, RunOverview};
 
 /// How long a picture stays when nothing changes: clocks and countdowns are in it.
 const REFRESH: Duration = Duration::from_secs(1);

@@ -10,8 +10,8 @@ use ftl_view::runs::{command, silence, to_type};
 use ftl_view::summary::{RunStanding, RunWait, WaitSubject};
 use serde_json::{Value as Json, json};
 
-use crate::known::RunOverview;
 use crate::target::RunPart;
+use ftl_command::known::RunOverview;
 
 /// How many tasks or waits are told one by one.
 const MAX_TOLD: usize = 5;

@@ -1,7 +1,7 @@
 //! Runs as this machine knows them: the row of the store, its summary, and who drives it now.
 
-use ftl_command::CommandError;
-use ftl_command::session::session_failure;
+use crate::CommandError;
+use crate::session::session_failure;
 use ftl_core::run::{Instance, InstanceId, Run as Machine, Time};
 use ftl_engine::session::{Driven, driven};
 use ftl_folder::state_folder::StateFolder;
@@ -13,17 +13,20 @@ use ftl_view::runs::{self, command};
 use ftl_view::summary::{RunStanding, RunWait, Summary, WaitSubject};
 
 /// A run as it looks from outside.
-pub(crate) struct RunOverview {
-    pub(crate) row: RunRow,
-    pub(crate) summary: Summary,
-    pub(crate) driven: Driven,
+pub struct RunOverview {
+    /// Its row in the store.
+    pub row: RunRow,
+    /// What it looks like from outside.
+    pub summary: Summary,
+    /// Who drives it now.
+    pub driven: Driven,
     /// The instance that it is about; 0 is the whole run.
-    pub(crate) instance: u32,
+    pub instance: u32,
 }
 
 impl RunOverview {
     /// What is known of a run without reading its journal.
-    pub(crate) fn of(place: &StateFolder, row: RunRow) -> Result<RunOverview, CommandError> {
+    pub fn of(place: &StateFolder, row: RunRow) -> Result<RunOverview, CommandError> {
         let summary = summary(&row);
         let driven = if row.settled {
             Driven::ByNobody
@@ -34,7 +37,7 @@ impl RunOverview {
     }
 
     /// The same of one instance and what it opened. The journal is read for it: a summary is of the whole run.
-    pub(crate) fn of_instance(self, run: &Machine, id: InstanceId) -> RunOverview {
+    pub fn of_instance(self, run: &Machine, id: InstanceId) -> RunOverview {
         let words = |wait: &RunWait| {
             let action = wait
                 .action
@@ -49,7 +52,7 @@ impl RunOverview {
     }
 
     /// How it stands: a run that should move and that nobody drives is interrupted.
-    pub(crate) fn standing(&self) -> RunStanding {
+    pub fn standing(&self) -> RunStanding {
         if self.summary.standing.moves() && !self.row.settled && self.driven == Driven::ByNobody {
             RunStanding::Interrupted
         } else {
@@ -58,12 +61,12 @@ impl RunOverview {
     }
 
     /// The protocol and the state.
-    pub(crate) fn at(&self) -> String {
+    pub fn at(&self) -> String {
         format!("{} {}", safe(&self.summary.protocol), safe(&self.summary.state))
     }
 
     /// Who drives it, or what to type when nobody does and somebody should.
-    pub(crate) fn driver(&self) -> Option<String> {
+    pub fn driver(&self) -> Option<String> {
         match &self.driven {
             Driven::By(Some(card)) => {
                 let text = format!("driven by process {} ({})", card.pid, safe(&card.command));
@@ -79,14 +82,14 @@ impl RunOverview {
     }
 
     /// What it waits for, a line each: at most so many, and those at work in one.
-    pub(crate) fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
+    pub fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
         let is_interrupted = self.standing() == RunStanding::Interrupted;
         runs::waits(&self.row.run, (&self.summary.waits, is_interrupted), most, now, width)
     }
 }
 
 /// Who drives a run, for a person who wants to find it.
-pub(crate) fn driver(card: Option<&Card>) -> String {
+pub fn driver(card: Option<&Card>) -> String {
     let Some(card) = card else { return String::from("another process") };
     let since =
         if card.since > 0 { format!(" since {}", relative_time::clock(card.since)) } else { String::new() };
@@ -94,6 +97,6 @@ pub(crate) fn driver(card: Option<&Card>) -> String {
 }
 
 /// The summary that stands beside a journal. One that cannot be read says nothing.
-pub(crate) fn summary(row: &RunRow) -> Summary {
+pub fn summary(row: &RunRow) -> Summary {
     serde_json::from_str(&row.summary).unwrap_or_default()
 }

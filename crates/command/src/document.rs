@@ -17,7 +17,7 @@ use crate::known::RunOverview;
 
 /// A run as the JSON of `status`, `run` and `resume` shows it.
 #[derive(Serialize)]
-pub(crate) struct RunDocument<'a> {
+pub struct RunDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<String>,
     entry: u64,
@@ -74,17 +74,17 @@ struct WaitDocument<'a> {
 
 impl<'a> RunDocument<'a> {
     /// A run that a command has left, and whether it was interrupted.
-    pub(crate) fn of_left_run(run: &'a RunId, summary: &'a Summary, interrupted: bool) -> RunDocument<'a> {
+    pub fn of_left_run(run: &'a RunId, summary: &'a Summary, interrupted: bool) -> RunDocument<'a> {
         RunDocument { interrupted: Some(interrupted), ..RunDocument::of(run, summary) }
     }
 
     /// A run that another process drives.
-    pub(crate) fn driven_by(self, card: Option<&'a Card>) -> RunDocument<'a> {
+    pub fn driven_by(self, card: Option<&'a Card>) -> RunDocument<'a> {
         RunDocument { owner: Some(card.map(OwnerDocument::of)), ..self }
     }
 
     /// A run as it looks from outside.
-    pub(crate) fn of_overview(known: &'a RunOverview) -> RunDocument<'a> {
+    pub fn of_overview(known: &'a RunOverview) -> RunDocument<'a> {
         let card = match &known.driven {
             Driven::ByNobody => None,
             Driven::By(card) => card.as_ref(),
