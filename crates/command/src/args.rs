@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Subcommand};
 
+/// Gives a command its arguments and verbs.
+pub type Fill = fn(clap::Command) -> clap::Command;
+
 /// The flags of every command.
 #[derive(Clone, Debug, Args)]
 pub struct GlobalArgs {

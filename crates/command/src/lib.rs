@@ -34,7 +34,7 @@ pub mod root;
 pub mod session;
 pub mod signals;
 
-pub use args::{GlobalArgs, Group};
+pub use args::{Fill, GlobalArgs, Group};
 pub use exit::ExitStatus;
 pub use failure::CommandError;
 pub use out::Out;

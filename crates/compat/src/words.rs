@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ftl_command::{Group, Page};
+use ftl_command::{Fill, Group, Page};
 
 /// What the help of these commands says beside their options.
 pub const PAGES: &[Page] = &[
@@ -142,9 +142,6 @@ pub enum Command {
     /// Verify blocked work and learn from it: `observer analyze`
     Observe(Analyze),
 }
-
-/// Gives a command its arguments and verbs.
-pub type Fill = fn(clap::Command) -> clap::Command;
 
 /// These commands, each as it is built alone.
 pub const CALLED: &[(&str, Fill)] = &[

@@ -1,7 +1,7 @@
 //! The words of a task's lifecycle on the command line, and their pages.
 
 use clap::{Args, Subcommand, ValueEnum};
-use ftl_command::Page;
+use ftl_command::{Fill, Page};
 
 /// Which task is meant.
 #[derive(Clone, Debug, Default, Args)]
@@ -145,7 +145,7 @@ pub(crate) enum Lifecycle {
 }
 
 /// These commands, each as it is built alone.
-pub(crate) const CALLED: &[(&str, ftl_compat::Fill)] = &[
+pub(crate) const CALLED: &[(&str, Fill)] = &[
     ("new", New::augment_args),
     ("plan", TaskArg::augment_args),
     ("review", ReviewArgs::augment_args),

@@ -217,7 +217,8 @@ fn children(pid: i32) -> io::Result<Vec<i32>> {
     };
     let mut all = Vec::new();
     for thread in threads.flatten() {
-        let text = match fs::read(thread.path().join("children")) {
+        let thread = thread.file_name();
+        let text = match fs::read(format!("/proc/{pid}/task/{}/children", thread.display())) {
             Err(error) if is_gone(&error) => continue,
             text => text?,
         };

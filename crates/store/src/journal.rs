@@ -178,7 +178,7 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &StoredEntry) -> Result<En
 
 /// Why what was moved out of an entry cannot be put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum EntryError {
+pub enum EntryError {
     /// The entry is no JSON.
     NotJson(String),
     /// What it refers to is no digest.
@@ -206,7 +206,7 @@ impl fmt::Display for EntryError {
 }
 
 /// The text of an entry with what was moved put back; the inner error is about the text.
-fn whole(store: &dyn Store, body: &str) -> Result<Result<String, EntryError>, StoreError> {
+pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, EntryError>, StoreError> {
     fill(body, |digest| store.get(digest))
 }
 

@@ -26,7 +26,8 @@ use serde_json::Value as Json;
 
 use crate::contract::{
     AgentSession, Backend, ChargeRefusal, Counted, Enforced, MAX_CORRECTIONS, MONEY, PartKind, ProbeResult,
-    PromptPart, Said, SessionHost, SessionLimits, SessionOrder, TOKEN_PARTS, TOKENS, TURNS, TurnRest, Unusable,
+    PromptPart, Said, SessionHost, SessionLimits, SessionOrder, TOKEN_PARTS, TOKENS, TURNS, TurnRest,
+    Unusable,
 };
 use crate::error::AgentError;
 use crate::secrets::{Pieces, SecretKey, Secrets};

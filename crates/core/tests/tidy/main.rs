@@ -162,7 +162,7 @@ const FOLLOWING: [&str; 17] = [
 const OF_THE_SYSTEM: [&str; 3] = ["\"/proc", "\"/dev", "\"/etc"];
 
 /// Who may use such calls, and for what.
-const MAY_FOLLOW: [(&str, &str); 21] = [
+const MAY_FOLLOW: [(&str, &str); 22] = [
     ("crates/folder/src/replace.rs", "the folder of a file that a person names, synced"),
     ("crates/git/src/ask.rs", "the exclude file of a repository that it makes"),
     ("crates/folder/src/lib.rs", "what is outside of .ftl"),
@@ -175,6 +175,7 @@ const MAY_FOLLOW: [(&str, &str); 21] = [
     ("crates/git/src/private_dir.rs", "the person's exclude files, read"),
     ("crates/git/src/durable.rs", "syncs; nothing is read or written"),
     ("crates/git/src/stat_cache.rs", "names and times in a worktree"),
+    ("crates/git/src/slots/place.rs", "the person's folder of caches, made"),
     ("crates/git/src/lib.rs", "git's own folder, read"),
     ("crates/git/src/unstorable.rs", "names in a worktree"),
     ("crates/git/src/person_checkout.rs", "names in the checkout and in git's folder"),
@@ -187,7 +188,12 @@ const MAY_FOLLOW: [(&str, &str); 21] = [
 ];
 
 /// Who names the FTL plugin's script commands: the command line, where words are read and routed.
-const DOOR: [&str; 3] = ["crates/ftl/src/cli.rs", "crates/ftl/src/cli/flows.rs", "crates/ftl/src/main.rs"];
+const DOOR: [&str; 4] = [
+    "crates/ftl/src/cli.rs",
+    "crates/ftl/src/cli/called.rs",
+    "crates/ftl/src/cli/flows.rs",
+    "crates/ftl/src/main.rs",
+];
 
 /// Words for where this project comes from, and the page that says what they mean.
 const OF_ORIGIN: [&str; 3] = ["the original", "the specification", "blueprint"];

@@ -7,8 +7,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Command, FromArgMatches as _};
-use ftl_command::{GlobalArgs, Group};
-use ftl_compat::Fill;
+use ftl_command::{Fill, GlobalArgs, Group};
 
 use super::{Cli, first_word};
 use crate::tasks;

@@ -121,8 +121,8 @@ impl Asked {
     /// The run that is asked about.
     pub(crate) fn run(&self, server: &Server) -> Result<RunRow, ApiError> {
         let named = self.params.get("run").map(String::as_str).unwrap_or_default();
-        let run: RunId =
-            named.parse().map_err(|error: String| ApiError::new(404, error, "`GET runs` lists them"))?;
+        let run: Result<RunId, _> = named.parse();
+        let run = run.map_err(|error| ApiError::new(404, error.to_string(), "`GET runs` lists them"))?;
         let row = server.session.store().run(&run)?;
         row.filter(|row| row.head > 0)
             .ok_or_else(|| ApiError::new(404, format!("there is no run `{run}`"), "`GET runs` lists them"))
@@ -169,7 +169,7 @@ pub(crate) fn openapi(_: &Server, _: &Asked) -> Result<Answer, ApiError> {
 
 pub(crate) fn events(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let run = asked.query.get("run").map(|run| run.parse::<RunId>()).transpose();
-    let run = run.map_err(|error| ApiError::new(404, error, "`GET runs` lists them"))?;
+    let run = run.map_err(|error| ApiError::new(404, error.to_string(), "`GET runs` lists them"))?;
     let pieces = server.hub.follow(run);
     let pieces = pieces.ok_or_else(|| ApiError::new(503, "too many follow", "close some pages"))?;
     Ok(Answer::Stream(pieces))
