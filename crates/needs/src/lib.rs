@@ -3,7 +3,7 @@
 //! `#[needs(python3)]` above `#[test]` leaves the test as it is where Python is installed, and makes it an ignored
 //! test with the reason where it is not: what did not run is never counted as passed. The build script looks what
 //! there is. A test that was promised a thing and does not get it must fail. This crate is for tests only and sees
-//! no other crate of ours.
+//! no other crate of ours. A test that is ignored anyway keeps its own reason.
 
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
@@ -16,7 +16,10 @@ const NEEDS: &str = env!("FTL_NEEDS");
 /// `namespaces`, `mounts`, `disks`, `sha256`, `reftable` and `wasm32`.
 #[proc_macro_attribute]
 pub fn needs(names: TokenStream, test: TokenStream) -> TokenStream {
-    let attribute = match ignored(NEEDS, &names.to_string(), is_test(test.clone())) {
+    if has_attribute(test.clone(), "ignore") {
+        return test;
+    }
+    let attribute = match ignored(NEEDS, &names.to_string(), has_attribute(test.clone(), "test")) {
         Ok(None) => return test,
         Ok(Some(why)) => format!("#[ignore = {why:?}]"),
         Err(wrong) => format!("compile_error!({wrong:?});"),
@@ -42,11 +45,11 @@ fn ignored(needs: &str, names: &str, is_test: bool) -> Result<Option<String>, St
     Ok(None)
 }
 
-/// Whether `#[test]` is among the attributes that follow.
-fn is_test(item: TokenStream) -> bool {
+/// Whether an attribute of that name is among those that follow.
+fn has_attribute(item: TokenStream, name: &str) -> bool {
     item.into_iter().any(|token| match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
-            group.stream().to_string() == "test"
+            matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(first)) if first.to_string() == name)
         }
         TokenTree::Group(_) | TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => false,
     })
