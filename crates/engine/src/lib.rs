@@ -3,11 +3,9 @@
 //! Order is everything here: append and sync, apply, act. Nothing in this crate decides what comes
 //! next; `ftl-core` does. Nothing in this crate prints.
 
-pub mod doctor;
 pub mod drive;
 pub mod driver;
 pub mod executors;
 pub mod forge;
-pub mod loss;
 pub mod services;
 pub mod session;

@@ -44,7 +44,7 @@ const NOT_IN_THE_CORE: [(&str, &str); 19] = [
 ];
 
 /// Which crates of ours each crate may see. A new crate gets a row here.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("core", &[]),
     ("language", &["core"]),
     ("view", &["core"]),
@@ -63,6 +63,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         &["core", "language", "folder", "process", "memory", "agents", "store", "git", "code", "records"],
     ),
     ("engine", BELOW_THE_ENGINE),
+    ("doctor", BELOW_THE_FACES),
     ("command", BELOW_THE_FACES),
     ("compat", FACES),
     ("web", FACES),
@@ -125,6 +126,7 @@ const FACES: &[&str] = &[
     "settings",
     "engine",
     "view",
+    "doctor",
     "command",
     "compat",
     "web",
@@ -245,6 +247,7 @@ fn no_link_is_followed_by_accident() {
             "code",
             "command",
             "compat",
+            "doctor",
             "engine",
             "folder",
             "ftl",

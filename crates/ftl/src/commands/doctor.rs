@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ftl_command::protocol_loader::Shelf;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
-use ftl_engine::doctor::{DoctorFinding, Examination, Level, examine};
-use ftl_engine::loss::{self, LossError};
+use ftl_doctor::loss::{self, LossError};
+use ftl_doctor::{DoctorFinding, Examination, Level, examine};
 use ftl_folder::rewind::Rewound;
 use ftl_folder::state_folder::StateFolder;
 use ftl_settings::config::Config;

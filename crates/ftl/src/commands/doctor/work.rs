@@ -12,7 +12,7 @@ use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, ProbeFolder, ProbeOutput, ProbeReport};
 use ftl_command::session;
 use ftl_core::catalogue::build::VerifyOutcome;
-use ftl_engine::doctor::{Area, DoctorFinding, Level};
+use ftl_doctor::{Area, DoctorFinding, Level};
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::Yard;

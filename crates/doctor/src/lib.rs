@@ -8,6 +8,7 @@
 mod git;
 mod journals;
 mod leftovers;
+pub mod loss;
 mod losses;
 mod names;
 mod surroundings;

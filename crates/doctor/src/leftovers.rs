@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::names::{AttemptKey, is_spool, is_unfinished, run_of_script};
 use super::{Area, DoctorReport, MAX_TOLD, counted};
-use crate::session::{Driven, SessionError, driven};
+use ftl_engine::session::{Driven, SessionError, driven};
 use ftl_folder::id::{RUN_ID_LETTERS, RunId};
 use ftl_folder::state_folder::StateFolder;
 use ftl_folder::{self as folder, Folder};
