@@ -119,6 +119,9 @@ fn words_of(body: &Json) -> Result<Vec<String>, ApiError> {
         }
     }
     words.extend((body["dry_run"] == true).then(|| String::from("--dry-run")));
+    if let Some(run) = text("from_dry_run") {
+        words.push(format!("--from-dry-run={run}"));
+    }
     words.push(String::from("--json"));
     words.extend([String::from("--"), objective.to_owned()]);
     Ok(words)
