@@ -91,7 +91,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub use ask::{Answer, AskLimits, ask, ask_within, clone_shared, make_repository};
+pub use ask::{AskLimits, GitAnswer, ask, ask_within, clone_shared, make_repository};
 pub use branch::Branch;
 pub use clean::{Cleaning, LANDED, Leftovers, Removable, UNDO_SECONDS};
 pub use commit::Person;
