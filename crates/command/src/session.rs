@@ -30,7 +30,7 @@ use crate::exit::ExitStatus;
 use crate::failure::CommandError;
 use crate::limits;
 use crate::out::Out;
-use crate::protocol_loader::{self, Shelf};
+use crate::protocol_loader::{self, LoadedProtocols};
 
 /// Where the state of the repository is, once it is known that it may be used.
 pub fn place(cli: &GlobalArgs) -> Result<StateFolder, CommandError> {
@@ -69,7 +69,7 @@ pub fn store_of_runs(place: &StateFolder) -> Result<Arc<dyn Store>, CommandError
 
 /// A session that may change things.
 pub fn open(cli: &GlobalArgs) -> Result<Session, CommandError> {
-    open_session(place(cli)?, Arc::new(Shelf::load(cli)?.library))
+    open_session(place(cli)?, Arc::new(LoadedProtocols::load(cli)?.library))
 }
 
 /// A session that opens a run, with protocols that were read already. What the settings say of them must fit; a run

@@ -18,7 +18,7 @@ use ftl_records::workspace::Workspace;
 use ftl_records::{RecordError, Records};
 use ftl_store::Store as _;
 
-use crate::words::{Context, Entry, LessonKind, Memory, Prune, Query, Related};
+use crate::words::{Context, EntryArgs, LessonKind, Memory, Prune, Query, Related};
 use crate::{print, word};
 
 impl LessonKind {
@@ -135,7 +135,7 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<ExitStatus, C
     print(out, &given.to_json(asked.include_tiers))
 }
 
-fn add(cli: &GlobalArgs, kind: StoredKind, entry: &Entry, out: &Out) -> Result<ExitStatus, CommandError> {
+fn add(cli: &GlobalArgs, kind: StoredKind, entry: &EntryArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = if entry.entry == "-" { text_of(Path::new("-"))? } else { entry.entry.clone() };
     let json = Json::parse(&text).map_err(|error| {
         CommandError::new(format!("the lesson is {error}"), "give one object with name and trigger")

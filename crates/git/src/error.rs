@@ -211,6 +211,25 @@ pub(super) fn unreadable(bytes: &[u8]) -> GitError {
     GitError::new(ErrorKind::Git, format!("git said what cannot be understood: {shown:?}"))
 }
 
+/// Why what git asks its caller for was not done: to look at what would land, or to set a worktree up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackError(String);
+
+impl CallbackError {
+    /// An error with its sentence.
+    pub fn new(message: impl Into<String>) -> CallbackError {
+        CallbackError(message.into())
+    }
+}
+
+impl fmt::Display for CallbackError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CallbackError {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

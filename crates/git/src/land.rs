@@ -5,7 +5,6 @@
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
 //! worktree onto the tip, with both sides marked in its files, after its earlier files were kept.
 
-use std::fmt;
 use std::path::Path;
 
 use ftl_core::catalogue::build::Side;
@@ -15,6 +14,7 @@ use super::branch::{Intent, RunRecord};
 use super::commit::{Making, message};
 use super::entry::WorktreeEntry;
 use super::error::At as _;
+use super::error::CallbackError;
 use super::lock::Held;
 use super::merge::Merge;
 use super::probe::{Seen, below, look};
@@ -65,25 +65,6 @@ pub enum Checked {
     /// It may not; this is why.
     Failed(String),
 }
-
-/// Why what git asks its caller for was not done: to look at what would land, or to set a worktree up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallbackError(String);
-
-impl CallbackError {
-    /// An error with its sentence.
-    pub fn new(message: impl Into<String>) -> CallbackError {
-        CallbackError(message.into())
-    }
-}
-
-impl fmt::Display for CallbackError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CallbackError {}
 
 /// What a landing came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

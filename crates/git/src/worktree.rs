@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::Moment;
 use super::error::At as _;
+use super::error::CallbackError;
 use super::error::unreadable;
-use super::land::CallbackError;
 use super::lock::Held;
 use super::probe::{self, Seen, below, look, zeroed};
 use super::{ErrorKind, GitError, NOBODY, Oid, Repo, WorktreeEntry, WorktreeId, ledger};

@@ -11,7 +11,7 @@ use crate::build::build;
 use crate::check::graph::edges;
 use crate::check::{self, CheckReport, Pasted, shown};
 use crate::draw;
-use crate::expand::{Shelf, paste};
+use crate::expand::{PatternSource, paste};
 use crate::parse::parse;
 use crate::problem::{Problem, ProblemSeverity};
 use crate::source::{DocumentOrigin, SourceDocument, Span, digest};
@@ -383,7 +383,7 @@ impl Library {
     }
 }
 
-impl Shelf for Library {
+impl PatternSource for Library {
     fn document(&self, protocol: &str) -> Option<&Document> {
         self.entries.get(protocol).map(|entry| &*self.read(entry).document)
     }

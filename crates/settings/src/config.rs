@@ -18,7 +18,7 @@ use ftl_language::library::Library;
 
 use crate::environment::{ENVIRONMENT, Environment};
 use crate::origin::{ConfigError, Origin};
-use crate::roster::{AGENTS, ROLES, Roster, Said};
+use crate::roster::{AGENTS, FieldsByName, ROLES, Roster};
 use crate::settings::declare::Row;
 use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
@@ -59,7 +59,7 @@ pub struct Config {
     origins: BTreeMap<&'static str, Origin>,
     policies: BTreeMap<String, (Policy, Origin)>,
     probes: BTreeMap<String, (String, Origin)>,
-    agents: BTreeMap<String, Said>,
+    agents: BTreeMap<String, FieldsByName>,
     roles: BTreeMap<String, (toml::Value, Origin)>,
     environment: Environment,
     /// Whether commands get the default variables.

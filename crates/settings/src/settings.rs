@@ -12,7 +12,7 @@ use ftl_records::build_budget::FACTOR_ONE;
 use ftl_records::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_store::MAX_CONTENT_BYTES;
 
-use crate::message::Template;
+use crate::message::MessageTemplate;
 use crate::settings::declare::{Row, Rule, SettingType, settings};
 
 const COUNT: Rule = Rule::of(Unit::Count);
@@ -226,7 +226,7 @@ settings! {
     /// What commits say.
     commit: Commit {
         /// what commits say, with {subject}, {body}, {objective}, {task}, {run}, {agent}, {model}; trailers follow
-        template: Template = Template::default();
+        template: MessageTemplate = MessageTemplate::default();
         /// whether commits are signed off in your name
         sign_off: bool = false;
     }

@@ -32,11 +32,11 @@ pub trait Notebook: Send + Sync {
     /// Changes notes. No other thread or process changes any between what the work reads and what it writes. What it
     /// wrote is kept if it says so, and dropped if it does not or fails. It must be quick, and must not
     /// ask the notebook in any other way than through what it is given.
-    fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError>;
+    fn amend(&self, work: &mut NoteChange<'_>) -> Result<(), StoreError>;
 }
 
 /// The work on the notes while no other thread or process changes them; whether it is to be kept.
-pub type Work<'a> = dyn FnMut(&mut dyn Notes) -> Result<bool, StoreError> + 'a;
+pub type NoteChange<'a> = dyn FnMut(&mut dyn Notes) -> Result<bool, StoreError> + 'a;
 
 /// The notes while they are being changed.
 pub trait Notes {

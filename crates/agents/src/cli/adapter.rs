@@ -117,7 +117,7 @@ impl WindowOf {
 
 /// What a program's trouble is, told by what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum CliErrorKind {
     /// It could not even be tried.
     CouldNotRun,
     /// The service does not answer.
@@ -162,7 +162,7 @@ pub struct Adapter {
     /// How long it may be silent at least, if it does not tell when a command begins.
     pub silence: Option<Duration>,
     /// What its failures are, by words in them.
-    pub troubles: Vec<(String, ErrorKind)>,
+    pub troubles: Vec<(String, CliErrorKind)>,
 }
 
 /// Why there is no adapter.
@@ -394,12 +394,12 @@ fn rules(fields: &mut Fields<'_>) -> Vec<EventRule> {
     rules
 }
 
-fn troubles(fields: &mut Fields<'_>) -> Vec<(String, ErrorKind)> {
+fn troubles(fields: &mut Fields<'_>) -> Vec<(String, CliErrorKind)> {
     let read = |fields: &mut Fields<'_>| {
         let kinds = [
-            ("could_not_run", ErrorKind::CouldNotRun),
-            ("outage", ErrorKind::Outage),
-            ("died", ErrorKind::Died),
+            ("could_not_run", CliErrorKind::CouldNotRun),
+            ("outage", CliErrorKind::Outage),
+            ("died", CliErrorKind::Died),
         ];
         let found =
             kinds.map(|(key, kind)| fields.texts(key).into_iter().map(move |text| (text, kind)).collect());

@@ -13,7 +13,7 @@ use ftl_process::CancelHook;
 use serde_json::Value as Json;
 
 use super::Binding;
-use super::adapter::{ErrorKind, PromptPassing, WireProtocol};
+use super::adapter::{CliErrorKind, PromptPassing, WireProtocol};
 use super::calls::Seen;
 use super::ledger::Ledger;
 use super::rules::{Back, ProgramEvent, ReportedCall, ReportedUsage, TurnEnd};
@@ -390,11 +390,11 @@ impl Talk {
         let kind = self.binding.adapter.troubles.iter().find(|(word, _)| why.contains(word.as_str()));
         let sentence = format!("{name} failed: {told}");
         match kind.map(|(_, kind)| *kind) {
-            Some(ErrorKind::CouldNotRun) => AgentError::CouldNotRun(sentence),
-            Some(ErrorKind::Outage) => {
+            Some(CliErrorKind::CouldNotRun) => AgentError::CouldNotRun(sentence),
+            Some(CliErrorKind::Outage) => {
                 AgentError::Outage { service: name.clone(), why: told, after: None, claimed: true }
             }
-            Some(ErrorKind::Died) => AgentError::Died(sentence),
+            Some(CliErrorKind::Died) => AgentError::Died(sentence),
             None => AgentError::Bad(sentence),
         }
     }

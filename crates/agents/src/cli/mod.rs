@@ -25,12 +25,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use adapter::{
-    Adapter, AdapterError, ErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start,
+    Adapter, AdapterError, CliErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start,
     WindowOf, WireProtocol,
 };
 pub use calls::Tools;
 pub use conversation::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
-pub use fill::{ArgumentTemplate, Filling, TemplateError};
+pub use fill::{ArgumentTemplate, ArgumentValues, TemplateError};
 pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS, PathError};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
 

@@ -19,7 +19,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use ftl_agents::scripted::rehearsal::Rehearsal;
+use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::catalogue::build::{Delivered, Delivery};
 use ftl_core::run::{Adoption, Entry, Run, Usage};
@@ -36,7 +36,7 @@ use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::executors::agents::Listener;
 use crate::executors::worktrees::retry::kept_of_task;
-use crate::executors::worktrees::{Route, Sites};
+use crate::executors::worktrees::{LandingRoute, Sites};
 use ftl_code::commands::look::ProbeReport;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
@@ -282,7 +282,7 @@ impl Session {
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did, or where a role has
     /// no agent.
     pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
-        let script = options.script.as_deref().map(Rehearsal::parse).transpose();
+        let script = options.script.as_deref().map(RehearsalScript::parse).transpose();
         let script = script.map_err(|error| SessionError::Machine(error.to_string()))?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
         let roster = self.wiring.roster_with(&options.choice)?;
@@ -500,7 +500,7 @@ impl Session {
     }
 
     /// How a story gets where it is wanted; nothing where the person is to be asked.
-    pub fn landing(&self, run: &RunId) -> Result<Option<Route>, SessionError> {
+    pub fn landing(&self, run: &RunId) -> Result<Option<LandingRoute>, SessionError> {
         Ok(self.wiring.options.read(run)?.landing)
     }
 }

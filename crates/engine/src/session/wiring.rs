@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use ftl_agents::contract::Lobby;
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
-use ftl_agents::scripted::rehearsal::Rehearsal;
+use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{ActionDecl as _, Catalogue};
@@ -162,7 +162,12 @@ impl Wiring {
     }
 
     /// Has a script answer what it names, and what nothing else performs.
-    fn play(&self, workshop: ExecutorPool, script: Rehearsal, shell: Arc<ScriptRunner>) -> ExecutorPool {
+    fn play(
+        &self,
+        workshop: ExecutorPool,
+        script: RehearsalScript,
+        shell: Arc<ScriptRunner>,
+    ) -> ExecutorPool {
         let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
         let scripted = Arc::new(ScriptExecutor::new(script, self.options.folder(), Some(shell)));
         let workshop =

@@ -32,7 +32,7 @@ pub(crate) enum Campaign {
     Run(Flow),
 
     #[command(flatten)]
-    Verb(ftl_compat::Campaign),
+    Verb(ftl_compat::CampaignVerb),
 }
 
 /// How a flow is asked for.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ftl_agents::scripted::MAX_SCRIPT_BYTES;
-use ftl_agents::scripted::rehearsal::Rehearsal;
-use ftl_command::protocol_loader::{LoadedTarget, Shelf};
+use ftl_agents::scripted::rehearsal::RehearsalScript;
+use ftl_command::protocol_loader::{LoadedProtocols, LoadedTarget};
 use ftl_command::session::session_failure;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
 use ftl_core::program::InputCode;
@@ -52,7 +52,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
     session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(|file| script(file, out)).transpose()?;
     let inputs = inputs(&asked.inputs)?;
-    let shelf = Shelf::load(cli)?;
+    let shelf = LoadedProtocols::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
     agent_follower::follow(&session, asked.talk);
@@ -76,7 +76,11 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
 }
 
 /// What is wrong with a name or an input is told before a store is made for it.
-pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, CommandError> {
+pub(crate) fn can_be_opened(
+    shelf: LoadedProtocols,
+    name: &str,
+    inputs: &Fields,
+) -> Result<Arc<Library>, CommandError> {
     match shelf.find_name(name)? {
         LoadedTarget::Protocol(_) => {}
         LoadedTarget::Stray(_) => {
@@ -653,7 +657,7 @@ fn script(path: &Path, out: &Out) -> Result<String, CommandError> {
         )
     };
     let text = folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
-    if Rehearsal::parse(&text).map_err(|error| wrong(error.to_string()))?.is_old {
+    if RehearsalScript::parse(&text).map_err(|error| wrong(error.to_string()))?.is_old {
         let path = path.display();
         out.note(&format!(
             "`{path}` has [[answer]]s, as earlier versions wrote them: it is read as [[scene]]s"
@@ -718,7 +722,8 @@ mod tests {
                 .unwrap();
         let inputs = Fields::from([(Name::from("objective"), Value::text("o"))]);
         let opened = |name: &str| {
-            let shelf = Shelf::load(&cli.global).unwrap_or_else(|failure| panic!("{}", failure.message));
+            let shelf =
+                LoadedProtocols::load(&cli.global).unwrap_or_else(|failure| panic!("{}", failure.message));
             let library = can_be_opened(shelf, name, &inputs).map_err(|failure| failure.message)?;
             needed(&library, name);
             Ok::<_, String>(library)

@@ -11,7 +11,7 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::{session_failure, store_failure};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
 use ftl_engine::drive::StopSignal;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(150);
 /// Watches one run until it ends, or all of them until it is interrupted.
 pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
-    let library = Arc::new(Shelf::load(cli)?.library);
+    let library = Arc::new(LoadedProtocols::load(cli)?.library);
     let stop = signals::stop(out)?;
     let watched = match id {
         Some(id) => {

@@ -8,7 +8,7 @@ use ftl_agents::model::price::{Price, Prices};
 use ftl_core::nearest::nearest;
 
 use super::keys::{self, KeySource};
-use super::{AGENTS, Pricing, Said, wrong};
+use super::{AGENTS, FieldsByName, Pricing, wrong};
 use crate::origin::{ConfigError, Origin};
 use ftl_core::amount::Unit;
 
@@ -27,12 +27,12 @@ fn is_nothing(value: &toml::Value) -> bool {
 /// Reads the settings of one agent.
 pub(super) struct Reader<'a> {
     name: &'a str,
-    said: &'a Said,
+    said: &'a FieldsByName,
     asked: BTreeSet<&'static str>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(name: &'a str, said: &'a Said) -> Reader<'a> {
+    pub(super) fn new(name: &'a str, said: &'a FieldsByName) -> Reader<'a> {
         Reader { name, said, asked: BTreeSet::new() }
     }
 

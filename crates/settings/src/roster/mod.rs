@@ -32,7 +32,7 @@ use crate::origin::{ConfigError, Origin};
 pub use build::{BackendError, Hall};
 use fields::Reader;
 pub use keys::KeySource;
-use needs::{Need, Unfit, has_rule};
+use needs::{RoleNeed, Unfit, has_rule};
 
 /// What a person does about a role that no agent answers.
 pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
@@ -57,7 +57,7 @@ pub struct Choice {
 }
 
 /// The settings of one agent as they were read: each with where it came from.
-pub type Said = BTreeMap<String, (toml::Value, Origin)>;
+pub type FieldsByName = BTreeMap<String, (toml::Value, Origin)>;
 
 /// Who answers which role.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,7 +76,7 @@ pub struct AgentSettings {
     /// What is started or called, with its own settings.
     pub kind: AgentKind,
     /// What a state may need and this agent need not enforce: a person has accepted that.
-    pub accept: BTreeSet<Need>,
+    pub accept: BTreeSet<RoleNeed>,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
     /// Variables of the commands that it has us run, where it has no program of its own.
@@ -243,7 +243,7 @@ impl Roster {
 
     /// The roster of some settings.
     pub fn of(
-        agents: &BTreeMap<String, Said>,
+        agents: &BTreeMap<String, FieldsByName>,
         roles: &BTreeMap<String, (toml::Value, Origin)>,
     ) -> Result<Roster, ConfigError> {
         let mut roster = Roster::default();
@@ -376,10 +376,10 @@ fn wrong(origin: &Origin, message: String, hint: String) -> ConfigError {
     ConfigError { path, message, hint }
 }
 
-fn agent(name: &str, said: &Said) -> Result<AgentSettings, ConfigError> {
+fn agent(name: &str, said: &FieldsByName) -> Result<AgentSettings, ConfigError> {
     let mut reader = Reader::new(name, said);
     let kind = reader.word("kind", &fields::KINDS)?;
-    let accept = reader.words("accept", &Need::WORDS)?;
+    let accept = reader.words("accept", &RoleNeed::WORDS)?;
     let silence = reader.time("silence")?;
     let origin = reader.origin();
     let variables = match kind.as_deref() {
@@ -398,7 +398,7 @@ fn agent(name: &str, said: &Said) -> Result<AgentSettings, ConfigError> {
         AgentKind::Scripted { .. } | AgentKind::Acp(_) | AgentKind::Cli(_) => None,
     })?;
     reader.expect_no_more(kind.word())?;
-    let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
+    let accept = accept.iter().filter_map(|word| RoleNeed::parse(word)).collect();
     Ok(AgentSettings { name: name.to_owned(), kind, accept, silence, variables, pricing, origin })
 }
 

@@ -20,41 +20,41 @@ use super::{AGENTS, AgentSettings, Hall, Roster};
 
 /// Something that a state needs of the agent that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum RoleNeed {
     /// Calls of tools are counted before they are made.
     Calls,
     /// It cannot write outside of what the state allows.
     Paths,
 }
 
-impl Need {
+impl RoleNeed {
     /// The words in settings.
     pub const WORDS: [&str; 2] = ["calls", "paths"];
 
     /// The word in settings.
     pub const fn word(self) -> &'static str {
         match self {
-            Need::Calls => "calls",
-            Need::Paths => "paths",
+            RoleNeed::Calls => "calls",
+            RoleNeed::Paths => "paths",
         }
     }
 
     /// The need of a word.
-    pub fn parse(word: &str) -> Option<Need> {
-        [Need::Calls, Need::Paths].into_iter().find(|one| one.word() == word)
+    pub fn parse(word: &str) -> Option<RoleNeed> {
+        [RoleNeed::Calls, RoleNeed::Paths].into_iter().find(|one| one.word() == word)
     }
 
     fn is_met(self, enforced: &Enforced) -> bool {
         match self {
-            Need::Calls => enforced.calls == Counted::Before,
-            Need::Paths => enforced.paths,
+            RoleNeed::Calls => enforced.calls == Counted::Before,
+            RoleNeed::Paths => enforced.paths,
         }
     }
 
     const fn sentence(self) -> &'static str {
         match self {
-            Need::Calls => "counts calls before they are made",
-            Need::Paths => "is kept to the files that it may write",
+            RoleNeed::Calls => "counts calls before they are made",
+            RoleNeed::Paths => "is kept to the files that it may write",
         }
     }
 }
@@ -65,7 +65,7 @@ pub struct Needed {
     /// The role that the state asks.
     pub role: Name,
     /// What the agent must enforce.
-    pub need: Need,
+    pub need: RoleNeed,
     /// The protocol's name.
     pub protocol: Name,
     /// The state's name.
@@ -123,7 +123,7 @@ fn needed_with(
                     match &call.whom {
                         Performer::Task(role) => {
                             roles.insert(role.clone());
-                            let needs = [(pays, Need::Calls), (true, Need::Paths)];
+                            let needs = [(pays, RoleNeed::Calls), (true, RoleNeed::Paths)];
                             let needs = needs.into_iter().filter(|(is, _)| *is).map(|(_, need)| Needed {
                                 role: role.clone(),
                                 need,
@@ -274,8 +274,8 @@ fn have_programs(roles: &BTreeSet<Name>, roster: &Roster, hall: &Hall<'_>) -> Re
 /// Everything that a person would have to accept, at once: each need of each agent with a state that has it, and the
 /// whole list for the settings, so that what was accepted before stays accepted.
 fn unaccepted(lacking: &[(&Needed, &AgentSettings)]) -> Unfit {
-    let mut told: Vec<(&str, Need)> = Vec::new();
-    let mut lists: BTreeMap<&str, BTreeSet<Need>> = BTreeMap::new();
+    let mut told: Vec<(&str, RoleNeed)> = Vec::new();
+    let mut lists: BTreeMap<&str, BTreeSet<RoleNeed>> = BTreeMap::new();
     let mut sentences = Vec::new();
     for (one, agent) in lacking {
         let known = lists.entry(&agent.name).or_insert_with(|| agent.accept.clone());
@@ -285,7 +285,7 @@ fn unaccepted(lacking: &[(&Needed, &AgentSettings)]) -> Unfit {
             sentences.push(sentence(one, agent));
         }
     }
-    let accept = |(name, needs): (&&str, &BTreeSet<Need>)| {
+    let accept = |(name, needs): (&&str, &BTreeSet<RoleNeed>)| {
         let words: Vec<String> = needs.iter().map(|need| format!("\"{}\"", need.word())).collect();
         format!("accept = [{}] under [{AGENTS}.{name}]", words.join(", "))
     };
@@ -307,14 +307,14 @@ mod tests {
         let (needed, roles) = needed(&Library::built_in(), "task");
         let calls: BTreeSet<String> = needed
             .iter()
-            .filter(|one| one.need == Need::Calls)
+            .filter(|one| one.need == RoleNeed::Calls)
             .map(|one| format!("{} {}.{}", one.role, one.protocol, one.state))
             .collect();
         let expected = ["builder builder.IMPLEMENT", "builder builder.RETRY"];
         assert_eq!(calls.iter().map(String::as_str).collect::<Vec<_>>(), expected);
         let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
         assert_eq!(roles, ["builder", "explorer", "observer", "planner"]);
-        assert!(needed.iter().any(|one| one.need == Need::Paths && &*one.role == "explorer"));
+        assert!(needed.iter().any(|one| one.need == RoleNeed::Paths && &*one.role == "explorer"));
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
     fn a_need_is_a_sentence() {
         let needed = Needed {
             role: Name::from("builder"),
-            need: Need::Calls,
+            need: RoleNeed::Calls,
             protocol: Name::from("builder"),
             state: Name::from("RETRY"),
         };
@@ -358,8 +358,8 @@ mod tests {
             needed.to_string(),
             "builder.RETRY needs a builder that counts calls before they are made"
         );
-        for word in Need::WORDS {
-            assert_eq!(Need::parse(word).map(Need::word), Some(word));
+        for word in RoleNeed::WORDS {
+            assert_eq!(RoleNeed::parse(word).map(RoleNeed::word), Some(word));
         }
     }
 }

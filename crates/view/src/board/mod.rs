@@ -26,8 +26,8 @@ use ftl_core::run::{
 use ftl_core::value::{Name, Value};
 
 use crate::paint::{one_line, safe};
-pub use story::Step;
 use story::Story;
+pub use story::StoryStep;
 
 /// A flow as people see it. A copy is cheap: what grows is shared between copies.
 #[derive(Clone)]
@@ -200,7 +200,7 @@ impl Board {
                     if self.is_story()
                         && let Some((good, text)) = story::describe_answer(&asked, answer)
                     {
-                        self.story.push(Step { at: entry.at, good, text });
+                        self.story.push(StoryStep { at: entry.at, good, text });
                     }
                     if let Answer::Done(value) = answer {
                         self.heard.note(&asked.whom, value);
@@ -250,7 +250,7 @@ impl Board {
     }
 
     /// The steps of a story so far.
-    pub fn steps(&self) -> &VecDeque<Step> {
+    pub fn steps(&self) -> &VecDeque<StoryStep> {
         &self.story.steps
     }
 

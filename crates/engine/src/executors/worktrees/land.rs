@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::brief::Noted;
 use super::checkout::{CheckoutOf, Ready};
 use super::message::{About, Author, cut_subject};
-use super::{Met, Route, Site, Sites};
+use super::{LandingRoute, Met, Site, Sites};
 use crate::executors::typed::Done;
 use crate::executors::{Job, JobEnd};
 use ftl_folder as folder;
@@ -219,8 +219,8 @@ impl Sites {
         asked: &BranchDeliver,
     ) -> Result<Delivered, JobEnd> {
         match self.landing {
-            Some(Route::PullRequest) => self.deliver_pull(job),
-            Some(Route::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
+            Some(LandingRoute::PullRequest) => self.deliver_pull(job),
+            Some(LandingRoute::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
         }
     }
 

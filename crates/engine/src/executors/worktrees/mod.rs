@@ -100,7 +100,7 @@ pub struct Sites {
     followed: Mutex<Option<Followed>>,
     /// The plan that was read last, and what it was read from.
     plan: Mutex<Option<(Arc<Fields>, Arc<CampaignPlan>)>>,
-    landing: Option<Route>,
+    landing: Option<LandingRoute>,
     forge: Result<Reached, ForgeError>,
     /// How long the checks of a pull request are waited for.
     checks: Duration,
@@ -115,7 +115,7 @@ pub struct Sites {
 /// How a story that is run by itself gets where it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Route {
+pub enum LandingRoute {
     /// To the person's branch, here.
     Branch(Delivery),
     /// Through a pull request on a forge.
@@ -177,7 +177,7 @@ impl Sites {
 
     /// The same where a story that was asked for by itself is brought to the person's branch.
     #[must_use]
-    pub fn landing(self, landing: Option<Route>) -> Sites {
+    pub fn landing(self, landing: Option<LandingRoute>) -> Sites {
         Sites { landing, ..self }
     }
 

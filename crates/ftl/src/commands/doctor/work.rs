@@ -324,7 +324,7 @@ impl Workroom {
 }
 
 /// What git printed, or the first line of why it did not succeed.
-fn printed(answer: Result<ftl_git::Answer, GitError>) -> Result<String, String> {
+fn printed(answer: Result<ftl_git::GitAnswer, GitError>) -> Result<String, String> {
     let answer = answer.map_err(|error| format!("git cannot be run: {error}"))?;
     let why = || answer.said.lines().next().unwrap_or("git failed").to_owned();
     answer.text().ok_or_else(why)

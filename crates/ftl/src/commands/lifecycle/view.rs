@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, session};
 use ftl_core::run::Run;
 use ftl_language::library::Library;
@@ -45,7 +45,7 @@ impl View {
     pub(super) fn new(cli: &GlobalArgs, asked: &TaskArg) -> Result<View, CommandError> {
         let (id, store) = super::resolve_task(cli, asked)?;
         let folder = TaskFolder::of(&session::place(cli)?, &id);
-        let library = Arc::new(Shelf::load(cli)?.library);
+        let library = Arc::new(LoadedProtocols::load(cli)?.library);
         let phases = task_session::phases(&library)?;
         Ok(View { folder, phases, library, store })
     }
