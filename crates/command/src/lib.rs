@@ -10,7 +10,7 @@
 //! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
 //! | `known`, `document` | a run as this machine knows it; the same as a JSON document |
 //! | `documents` | the documents of commands, for faces in this process |
-//! | `follow`, `inbox` | runs that somebody looks at, each folded once and known at any entry; what waits for a person |
+//! | `follow`, `inbox` | runs that a face shows, each folded once and known at any entry; what waits for a person |
 //! | `orders` | what a person says through a face |
 //! | `failure`, `exit`, `limits`, `signals` | how a command fails and ends; what would end it in the middle |
 

@@ -1,7 +1,7 @@
 //! Trouble of the machine, and what tells it from trouble of the work.
 //!
 //! A failing or full disk, no memory, no descriptors, a damaged repository: none of it says anything about
-//! the task at hand. Whoever meets such an error asks here, so that the same error is the same thing from
+//! the task at hand. The code that meets such an error asks here, so that the same error is the same thing from
 //! the system call to the protocol. Nothing here looks at the machine; numbers and words are arguments.
 
 use crate::run::{Failure, FailureKind};
@@ -9,7 +9,7 @@ use crate::run::{Failure, FailureKind};
 /// What is wrong with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MachineCause {
-    /// The disk fails.
+    /// A read, a write or a sync fails, or the file system is damaged.
     Disk,
     /// No room, no inodes or no quota is left.
     Space,

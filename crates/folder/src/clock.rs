@@ -9,12 +9,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// Milliseconds since 1970.
+/// Milliseconds since 1970, in UTC.
 pub type WallTime = u64;
 
 /// Tells the time in milliseconds since 1970, and never goes backwards.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The time now.
     fn now(&self) -> WallTime;
 }
 

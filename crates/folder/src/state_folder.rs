@@ -207,8 +207,8 @@ impl StateFolder {
         }
     }
 
-    /// The user that the state belongs to, where that is somebody else. Where there is no store yet, root does
-    /// not make one in a repository of somebody else's.
+    /// The user that the state belongs to, where that is another one. Where there is no store yet, root does
+    /// not make one in a repository of another user.
     pub fn stranger(&self) -> Option<Stranger> {
         let us = rustix::process::geteuid();
         let owner = |path: PathBuf| Some((fs::symlink_metadata(&path).ok()?.uid(), path));
@@ -273,7 +273,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// What whoever asks can do.
+    /// What the user who asked can do.
     pub fn hint(&self) -> String {
         let number = self.user;
         if self.asker == 0 {

@@ -27,12 +27,12 @@ impl Default for AskLimits {
     }
 }
 
-/// What git answered.
+/// The end of a git that was asked, with what it printed.
 #[derive(Clone, Debug)]
 pub struct GitAnswer {
     /// Whether git succeeded.
     pub is_ok: bool,
-    /// What it printed.
+    /// Its standard output, up to the limit of the call.
     pub out: Vec<u8>,
     /// Whether it printed more than that.
     pub is_cut: bool,
@@ -70,7 +70,7 @@ pub fn clone_shared(from: &Path, to: &Path) -> Result<GitAnswer, GitError> {
     Runner::find(from)?.run(call).map(GitAnswer::of)
 }
 
-/// Makes a repository of what is in a folder, with one commit on the branch `main`, under nobody's settings. What
+/// Makes a repository of what is in a folder, with one commit on the branch `main`, under no user's settings. What
 /// `left_out` says, in the words of an exclude file, is not in it.
 pub fn make_repository(
     folder: &Path,

@@ -83,7 +83,7 @@ pub(super) struct WorktreeRecord {
 pub struct CloseOutcome {
     /// The ref under which what existed only there is kept; none where nothing did.
     pub kept: Option<String>,
-    /// Where a worktree stands now that somebody has moved away; it was left alone.
+    /// The new place of a worktree that a person has moved away; it was left alone.
     pub moved_to: Option<PathBuf>,
 }
 
@@ -208,8 +208,8 @@ impl Repo {
     }
 
     /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
-    /// ready nobody has worked in it, so laying its files again takes nothing away.
-    /// The tree that is there then.
+    /// ready no agent has worked in it, so laying its files again takes nothing away.
+    /// The tree of the files then.
     pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<Oid, GitError> {
         let (path, index) = (self.path_of(id), self.index_file(id));
         let held = self.hold_repository()?;
@@ -237,7 +237,7 @@ impl Repo {
         Ok(())
     }
 
-    /// Whether the index of a worktree is the one that it was given: nobody has staged anything there.
+    /// Whether the index of a worktree is the one that it was given: nothing was staged in it.
     pub(super) fn is_given(&self, id: &WorktreeId, found: &fs::Metadata) -> bool {
         self.lock_given().get(id).is_some_and(|given| *given == mark(found))
     }
@@ -327,7 +327,7 @@ impl Repo {
             let head = ftl_folder::open(&made.join("HEAD"), ftl_folder::OpenMode::Read);
             head.and_then(|file| file.sync_all()).at(&made)?;
         }
-        // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
+        // It is there as a whole or not at all: a `git worktree prune` meanwhile finds nothing half done.
         if ftl_folder::rename(&made, &admin).is_ok() && self.is_registered_at(id, path) {
             return Ok(true);
         }
@@ -374,7 +374,8 @@ impl Repo {
         self.remove_moved(&admin)
     }
 
-    /// Copies the ignored files that are listed from the person's checkout. What is there already stays.
+    /// Copies the ignored files that are listed from the person's checkout. A file that the worktree has already
+    /// stays.
     pub fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
         if self.settings.copied.is_empty() {
             return Ok(());
@@ -493,7 +494,7 @@ impl Repo {
             ftl_folder::rename(&self.path_of(id), &trash).at(&self.path_of(id))?;
         }
         if ftl_folder::is_folder(&trash) {
-            // Whoever still had a file open could write until a moment ago.
+            // A process that still had a file open could write until a moment ago.
             if since.is_none_or(|since| changed_since(&trash, since).unwrap_or(true)) {
                 kept = self.keep_from(id, &trash, why, when)?.or(kept);
             }

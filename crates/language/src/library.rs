@@ -241,7 +241,7 @@ impl Library {
             let (Some(entry), Some(pasted)) = (self.entries.get(name), pasted.get(name)) else { continue };
             let mut findings = all.remove(name).unwrap_or_default();
             findings.problems.extend(found);
-            // Whoever was first has found the same.
+            // Another thread that was first has found the same.
             let _ = entry.protocol.set(self.protocol(name, entry, pasted, findings));
         }
     }

@@ -9,7 +9,7 @@ pub const PLACEHOLDERS: [&str; 7] = ["subject", "body", "objective", "task", "ru
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageTemplate(String);
 
-/// A name in braces that nobody fills in.
+/// A name in braces that is none of `PLACEHOLDERS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPlaceholder(String);
 
@@ -31,7 +31,7 @@ impl MessageTemplate {
         }
     }
 
-    /// Its text.
+    /// The template as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

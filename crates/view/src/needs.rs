@@ -23,7 +23,7 @@ pub const MAX_NEEDS: usize = 50;
 pub struct Need {
     /// A name that stays the same while it waits.
     pub id: String,
-    /// The run.
+    /// The name of the run.
     pub run: String,
     /// What the run is for.
     pub title: String,
@@ -39,7 +39,7 @@ pub struct Need {
     pub text: String,
     /// The values that a question takes.
     pub choices: Vec<String>,
-    /// Since when.
+    /// The time since when it waits.
     pub since: Time,
     /// What stands behind it.
     pub behind: Behind,
@@ -57,7 +57,7 @@ pub enum NeedKind {
     Word,
     /// It stopped in place.
     Held,
-    /// Nobody drives it.
+    /// No process drives the run.
     Interrupted,
     /// A task ended without success, and its work is kept.
     Blocked,

@@ -29,7 +29,7 @@ crate::choices! {
 
     /// How far a question has come.
     QuestionState {
-        /// Nobody answered it.
+        /// The question has no answer yet.
         Open = "open",
         /// It has an answer.
         Answered = "answered",

@@ -8,7 +8,7 @@ crate::choices! {
     TaskStatus {
         /// Not started.
         Pending = "pending",
-        /// Somebody works on it.
+        /// A builder works on it.
         InProgress = "in_progress",
         /// Done, verified and landed.
         Complete = "complete",

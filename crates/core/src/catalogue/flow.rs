@@ -24,7 +24,7 @@ crate::choices! {
         Confirmed = "CONFIRMED",
         /// It passes now.
         FalsePositive = "FALSE_POSITIVE",
-        /// Nobody can tell: it took too long, or was ended from outside.
+        /// The command took too long or was ended from outside: neither a pass nor a failure.
         Indeterminate = "INDETERMINATE",
         /// It could not be run.
         Error = "ERROR",

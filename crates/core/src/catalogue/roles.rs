@@ -88,7 +88,7 @@ crate::choices! {
         NeedsChanges = "needs_changes",
         /// It must not go on.
         Blocked = "blocked",
-        /// Somebody else should judge.
+        /// Another reviewer should judge.
         Defer = "defer",
     }
 }

@@ -29,7 +29,7 @@ pub(super) const MAX_ATTEMPTS: u32 = 3;
 /// How an action was heard of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How<'a> {
-    /// From the world.
+    /// From an executor or an agent, with its last report.
     Plain,
     /// From a person or a policy.
     By(&'a str),
@@ -270,7 +270,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Ends something that nobody waits for any more.
+    /// Ends an action that the instance no longer waits for.
     pub(super) fn drop_action(&mut self, id: InstanceId, action: ActionId) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         match &open.kind {

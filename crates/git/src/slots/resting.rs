@@ -85,7 +85,7 @@ impl Repo {
             let taken = self.resting_home().join(format!("{TAKEN}{id}"));
             remove_whole(&taken)?;
             self.runner.step("wake worktree")?;
-            // Whoever is first has it.
+            // The process that renames it first has it.
             if ftl_folder::rename(&from.folder, &taken).is_err() {
                 continue;
             }

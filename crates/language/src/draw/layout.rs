@@ -42,9 +42,9 @@ pub(super) enum Kind {
 /// A place in the drawing.
 pub(super) struct Spot {
     pub(super) kind: Kind,
-    /// The middle.
+    /// Its middle, from the left.
     pub(super) x: f64,
-    /// The middle.
+    /// Its middle, from the top.
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,

@@ -294,7 +294,7 @@ impl Editor<'_> {
         let mut changed = false;
         for (column, to) in (1..).zip(&matrix.columns) {
             let edge = self.has(from, to);
-            // A column without a name has no edges to set; what stands there is not ours.
+            // A column without a name has no edges to set; its cells are not ours.
             let right = match mark(grid.text(row, column)) {
                 Mark::Tick => edge || !is_name(to),
                 Mark::None => !edge,

@@ -2,7 +2,7 @@
 //!
 //! A cap on calls is a cap only where calls are counted before they are made; a state that keeps an agent
 //! to some files needs one that is kept to them. What is missing is refused before a run is opened, unless
-//! somebody has accepted it; then the run's record says so.
+//! a person has accepted it; then the run's record says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +18,7 @@ use ftl_language::library::Library;
 use super::UNBOUND;
 use super::{AGENTS, AgentSettings, Hall, Roster};
 
-/// Something that a state needs of whoever answers it.
+/// Something that a state needs of the agent that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoleNeed {
     /// Calls of tools are counted before they are made.
@@ -62,13 +62,13 @@ impl RoleNeed {
 /// A state that needs something, and the role that it asks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needed {
-    /// The role.
+    /// The role that the state asks.
     pub role: Name,
-    /// What is needed.
+    /// What the agent must enforce.
     pub need: RoleNeed,
-    /// The protocol.
+    /// The protocol's name.
     pub protocol: Name,
-    /// The state.
+    /// The state's name.
     pub state: Name,
 }
 
@@ -86,13 +86,13 @@ impl fmt::Display for Needed {
     }
 }
 
-/// What a protocol and its children need of whoever answers their tasks, and the roles that they ask.
+/// What a protocol and its children need of the agents that answer their tasks, and the roles that they ask.
 pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<Name>) {
     needed_with(library, protocol, &|_| true)
 }
 
-/// The roles that nobody asks while no task of a plan names certain workers: those of the children that a protocol runs
-/// only where a plan says so, as in `IF: task.worker == "coder" → DO: build = Run(coder)`.
+/// The roles that no state asks while no task of a plan names certain workers: those of the children that a protocol
+/// runs only where a plan says so, as in `IF: task.worker == "coder" → DO: build = Run(coder)`.
 pub fn unneeded(library: &Library, protocol: &str, is_worker: &dyn Fn(&str) -> bool) -> BTreeSet<Name> {
     let (_, mut all) = needed(library, protocol);
     let (_, asked) = needed_with(library, protocol, is_worker);
@@ -198,14 +198,14 @@ const WORKER: &str = "worker";
 /// Why a protocol cannot be run with these agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// What is wrong.
+    /// What is missing, in words.
     pub message: String,
     /// What to do about it.
     pub hint: String,
 }
 
-/// Looks whether everybody whom a protocol asks is there and gives what its states need; `answered` tells
-/// which roles somebody else answers. What is not given and was accepted, in sentences, for the record.
+/// Looks whether every role that a protocol asks is answered and gives what its states need; `answered` tells which
+/// roles are answered without the roster. What is not given and was accepted, in sentences, for the record.
 pub fn staffed(
     library: &Library,
     protocol: &str,
@@ -271,7 +271,7 @@ fn have_programs(roles: &BTreeSet<Name>, roster: &Roster, hall: &Hall<'_>) -> Re
     Ok(())
 }
 
-/// Everything that somebody would have to accept, at once: each need of each agent with a state that has it, and the
+/// Everything that a person would have to accept, at once: each need of each agent with a state that has it, and the
 /// whole list for the settings, so that what was accepted before stays accepted.
 fn unaccepted(lacking: &[(&Needed, &AgentSettings)]) -> Unfit {
     let mut told: Vec<(&str, RoleNeed)> = Vec::new();

@@ -67,7 +67,7 @@ pub(crate) enum ValueError {
     NoText,
     /// It is none of the words that it may be.
     NoneOf(&'static [&'static str]),
-    /// It is a template that names what nobody fills in.
+    /// It is a template that names no placeholder that there is.
     Placeholder(UnknownPlaceholder),
 }
 

@@ -6,7 +6,7 @@
 //! that no longer fits, and goes on not fitting whatever is written later. The sums are no secret: everyone who can write
 //! the store and knows how can compute them again; only a head that was noted elsewhere tells then.
 //!
-//! Triggers of the connection that writes report the rows. They are temporary: nobody else who opens the database
+//! Triggers of the connection that writes report the rows. They are temporary: no other connection to the database
 //! has them, and nothing of them is kept.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A board as bytes: what a driver keeps from time to time, so that whoever looks next need not read the whole journal.
+//! A board as bytes: what a driver keeps from time to time, so that a later command need not read the whole journal.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The board of a flow: its tasks, how far each is, what was spent and learned.
 //!
-//! It is made out of the entries of the run's journal and of nothing else, so it shows the same for whoever
+//! It is made out of the entries of the run's journal and of nothing else, so it shows the same to a process that
 //! drives a run, resumes it or looks at it later. It never asks the store, a clock or git.
 //!
 //! | module | what it holds |
@@ -93,7 +93,7 @@ pub enum TaskStage {
     Waits(Vec<String>),
     /// Others that it needs are blocked.
     Unreachable(Vec<String>),
-    /// Somebody works on it.
+    /// An agent or a command works on it.
     Works(TaskWork),
     /// It needs a person: why.
     Held(String),
@@ -131,7 +131,7 @@ impl Board {
         }
     }
 
-    /// The board of a run of which nobody has shown it the journal: it tells of what comes.
+    /// The board of a run without its journal: it tells of what comes from now on.
     pub fn of_run(run: Run) -> Board {
         let programs = run.programs().clone();
         Board { run, ..Board::new(programs) }
@@ -430,7 +430,7 @@ pub(crate) fn depths(above: &[Vec<usize>]) -> Vec<usize> {
     depths
 }
 
-/// Says for whom tasks wait that nobody works on.
+/// Says which tasks those wait for that have not been started.
 fn wait(rows: &mut [TaskRow], above: &[Vec<usize>]) {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|at| rows[*at].depth);

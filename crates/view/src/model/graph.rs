@@ -10,7 +10,7 @@ use crate::board::depths;
 
 /// How wide a column is, and how far apart two rows are: the units of the drawing.
 pub const COLUMN: u32 = 220;
-/// See `COLUMN`.
+/// How far apart two rows are, in the same units.
 pub const ROW: u32 = 52;
 
 /// How often the columns are put in order.
@@ -19,7 +19,7 @@ const SWEEPS: usize = 4;
 /// A drawing of tasks. Places are in the order of the tasks that were handed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Places {
-    /// Width and height.
+    /// The width and the height of the drawing.
     #[serde(rename = "box")]
     pub size: (u32, u32),
     /// Where each task stands, from the left.
@@ -35,7 +35,7 @@ pub struct Places {
 /// A task that is placed: its name, the names of those it waits for, and how much it weighs on the critical path.
 #[derive(Clone, Debug)]
 pub struct GraphNode<'a> {
-    /// Its name.
+    /// The number of the task.
     pub seq: &'a str,
     /// Those it waits for.
     pub depends: &'a [String],
@@ -108,7 +108,7 @@ fn ordered(above: &[Vec<usize>], depth: &[usize]) -> Vec<Vec<usize>> {
     columns
 }
 
-/// The heaviest row of tasks from one that waits for nobody to one that nobody waits for.
+/// The heaviest row of tasks, from one that waits for no other to one that no other waits for.
 fn critical(nodes: &[GraphNode<'_>], above: &[Vec<usize>], depth: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| depth[*at]);
