@@ -52,6 +52,15 @@ pub struct Worktree {
     pub base: Oid,
 }
 
+/// How git came to know a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Registered {
+    /// Its folder is as it was.
+    AsItStands,
+    /// Git made the folder anew: nothing is in it.
+    Anew,
+}
+
 /// A worktree, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WorktreeRecord {
@@ -265,7 +274,7 @@ impl Repo {
         self.set_aside(id)?;
         self.keep_commits_held(id, "its folder was gone", ftl_folder::clock::wall() / 1000, held)?;
         self.forget(id)?;
-        self.register_at(id, &self.path_of(id), commit, held)
+        self.register_at(id, &self.path_of(id), commit, held).map(drop)
     }
 
     /// Has git know a worktree that is or will be in that folder. Where git must make it itself, nothing may be there.
@@ -275,16 +284,16 @@ impl Repo {
         path: &Path,
         commit: &Oid,
         held: &Held,
-    ) -> Result<(), GitError> {
+    ) -> Result<Registered, GitError> {
         if self.enrol_at(id, path, commit)? {
-            return Ok(());
+            return Ok(Registered::AsItStands);
         }
         let words = ["worktree", "add", "--quiet", "--no-checkout", "--detach"];
         let call = self.at_home(&self.common).words(["-c", "worktree.useRelativePaths=false"]).words(words);
         let call = call.words([path.as_os_str()]).words([commit.as_str()]).under(held.file());
         self.run(call)?.ok()?;
         if self.is_registered_at(id, path) {
-            return Ok(());
+            return Ok(Registered::Anew);
         }
         let message = format!("git made worktree {id} in another way than it was asked to");
         Err(GitError::new(ErrorKind::Git, message))

@@ -27,7 +27,7 @@ use super::error::At as _;
 use super::lock::Held;
 use super::probe::zeroed;
 use super::tree::unlock;
-use super::worktree::remove_whole;
+use super::worktree::{Registered, remove_whole};
 use super::{ErrorKind, GitError, Oid, Repo, WorktreeId, ledger};
 use ftl_folder::{Sweep, sweep};
 use ftl_process::Cancel;
@@ -322,9 +322,9 @@ impl Repo {
             // Git makes a worktree only where nothing is.
             remove_whole(&slot.path)?;
         }
-        self.register_at(&slot.id, &slot.path, wanted.commit, &held)?;
+        let registered = self.register_at(&slot.id, &slot.path, wanted.commit, &held)?;
         drop(held);
-        if !self.can_enrol() {
+        if registered == Registered::Anew {
             self.lay_all(&self.index_file(&slot.id), &slot.path, wanted.files())?;
         }
         self.give_index(&slot.id)
