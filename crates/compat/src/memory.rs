@@ -141,7 +141,7 @@ fn add(cli: &GlobalArgs, kind: StoredKind, entry: &EntryArgs, out: &Out) -> Resu
         CommandError::new(format!("the lesson is {error}"), "give one object with name and trigger")
     })?;
     let now = now();
-    // What an agent says by itself would be given to the next one as if somebody had looked at it.
+    // What an agent says by itself would be given to the next one as if a person or a gate had looked at it.
     let inside = session::inside_agent(&session::place(cli)?);
     let learned = learn(cli, out, |lessons| match &inside {
         Some(_) => lessons.learn_from_agent(kind, json, &now),

@@ -282,7 +282,7 @@ enum Fit<'a> {
     Left(String),
 }
 
-/// The rows that there is room for: what is at work or needs somebody first, then what comes next.
+/// The rows that there is room for: what is at work or needs a person first, then what comes next.
 fn fitting(rows: &[TaskRow], room: usize) -> Vec<Fit<'_>> {
     if rows.len() <= room {
         return rows.iter().map(Fit::Row).collect();

@@ -38,7 +38,7 @@ const CODER: &str = "coder";
 /// The longest name of a document, as an objective says it.
 const MAX_NAME_LETTERS: usize = 120;
 
-/// `ftl code`.
+/// `ftl code`: stories of a document, or one story.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Code, out: &Out) -> Result<ExitStatus, CommandError> {
     match (&asked.from, &asked.story) {
         (Some(file), _) => stories(cli, asked, file, out),

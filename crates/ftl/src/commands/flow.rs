@@ -48,7 +48,7 @@ const MAX_LOOKED_AT: usize = 3;
 /// The input that says what a flow is to reach.
 const OBJECTIVE: &str = "objective";
 
-/// How the work of a flow lands when nobody can be asked.
+/// How the work of a flow lands when no person can be asked.
 const UNASKED: LandingHow = LandingHow::BranchOnly;
 
 /// One of the two flows.
@@ -76,12 +76,12 @@ impl Which {
     }
 }
 
-/// `ftl task run`.
+/// `ftl task run`: one task from an objective to a landed commit.
 pub(crate) fn task(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     run(cli, Which::Task, flow, out)
 }
 
-/// `ftl campaign run`.
+/// `ftl campaign run`: an objective, planned and built task by task.
 pub(crate) fn campaign(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     run(cli, Which::Campaign, flow, out)
 }
@@ -420,7 +420,7 @@ pub(super) fn needs_git(place: &StateFolder) -> Result<(), CommandError> {
     ))
 }
 
-/// What git says of a repository whose files belong to somebody else.
+/// What git says of a repository whose files belong to another user.
 const DUBIOUS: &str = "detected dubious ownership";
 
 /// Asks git about the repository, in the language of its messages.
@@ -442,7 +442,7 @@ pub(crate) fn is_asked(out: &Out) -> bool {
     !out.is_json() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Has the work stay on its branch where nobody can be asked and the settings say nothing; whether it will.
+/// Has the work stay on its branch where no person can be asked and the settings say nothing; whether it will.
 fn stands_in(terms: &mut Terms, protocol: &str, asks_how: Option<String>) -> bool {
     let said = asks_how.as_deref().into_iter().chain([protocol, "*"]);
     if said.into_iter().any(|key| terms.policies.contains_key(key)) {

@@ -112,7 +112,7 @@ fn input_hint(input: &InputCode) -> String {
     if input.default.is_some() { format!("[{}=…]", input.name) } else { format!("{}=…", input.name) }
 }
 
-/// Takes runs over that nobody drives, and drives them on.
+/// Takes over runs without a driver, and drives them on.
 pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
@@ -191,7 +191,7 @@ fn held_document(known: &RunOverview) -> Json {
     json!({ "run": run, "state": summary.state, "why": summary.reason, "command": command })
 }
 
-/// The runs that go on by themselves once somebody drives them, and that nobody drives; and those that are held, which
+/// The runs that go on by themselves once a process drives them, and that none drives; and those that are held, which
 /// go on when a person names them.
 fn waiting_for_a_driver(
     place: &StateFolder,
@@ -312,7 +312,7 @@ impl<'a> ForegroundRun<'a> {
         }
     }
 
-    /// Takes a run over as soon as nobody drives it, and drives it on. `None` when another process drives
+    /// Takes a run over as soon as no other process drives it, and drives it on. `None` when another process drives
     /// it and it is enough: what was waited for is there, or a signal came.
     pub(crate) fn take_over(
         &self,
@@ -324,7 +324,7 @@ impl<'a> ForegroundRun<'a> {
         lease.map(|lease| self.drive_claimed(&lease)).transpose()
     }
 
-    /// Claims a run as soon as nobody drives it. `None` when another process does and it is enough.
+    /// Claims a run as soon as no other process drives it. `None` when one does and it is enough.
     pub(crate) fn claim_when_free(
         &self,
         run: &RunId,
@@ -358,7 +358,7 @@ impl<'a> ForegroundRun<'a> {
         rest.map_err(|error| session_failure(&error))
     }
 
-    /// Says who drives a run, if somebody does, and what this process does meanwhile.
+    /// Says who drives a run, if a process does, and what this process does meanwhile.
     fn tell_driver(&self, run: &RunId, doing: &str) -> Result<(), CommandError> {
         let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
         let Some(row) = row else { return Ok(()) };
@@ -377,7 +377,7 @@ impl<'a> ForegroundRun<'a> {
         row.is_none_or(|row| row.settled || row.owner.is_none())
     }
 
-    /// Whether nobody owns a run: its owner has given it back.
+    /// Whether a run has no owner: its last one has given it back.
     fn is_free(&self, run: &RunId) -> bool {
         let row = self.session.store().run(run).ok().flatten();
         row.is_none_or(|row| row.owner.is_none())

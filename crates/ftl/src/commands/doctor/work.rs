@@ -30,7 +30,7 @@ use crate::commands::flow::needs_git;
 /// How long a server on this machine may take to answer.
 const MAX_KNOCK: Duration = Duration::from_millis(500);
 
-/// Looks whether somebody could begin to work here.
+/// Looks whether a run could begin to work here.
 pub(super) fn examine(place: &StateFolder, config: &Config, deep: bool) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     let has_git = repository(place, &mut found);

@@ -35,7 +35,7 @@ pub(super) struct Seen {
     pub(super) phase: Phase,
     /// Its run, where the journal knows it.
     pub(super) run: Option<String>,
-    /// What the journal says, where somebody changed the file.
+    /// What the journal says, where the file was changed by hand.
     pub(super) journal: Option<Phase>,
     machine: Run,
 }
@@ -50,7 +50,7 @@ impl View {
         Ok(View { folder, phases, library, store })
     }
 
-    /// Where it stands.
+    /// Reads how the task stands, by its file and by its journal.
     pub(super) fn stands(&self) -> Result<Seen, CommandError> {
         let mut replayed = None;
         let standing = match &self.store {
