@@ -1,6 +1,6 @@
 //! What a person says: orders that are left in the store, and flows that are started in processes of their own.
 //!
-//! Nothing is driven here. A run that nobody drives gets a driver that lives on when this server ends.
+//! Nothing is driven here. A run without a driver gets one that lives on when this server ends.
 
 use std::io::Read as _;
 use std::process::{Child, Stdio};
