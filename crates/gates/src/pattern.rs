@@ -33,7 +33,7 @@ const MANY: &str = "ftl_any_holes_";
 pub struct PatternMatch {
     /// The line, counted from one.
     pub line: usize,
-    /// The first byte.
+    /// The first byte of the match in the source.
     pub start: usize,
     /// The byte after the last.
     pub end: usize,

@@ -2,8 +2,8 @@
 //!
 //! An idiom is looked for as structure where it is code of the file's language, as text where it is not, and
 //! where it is a sentence for people, by the code that the sentence quotes. What no program can look for is
-//! said to be unchecked; it is never counted as kept or violated. A forbidden idiom that stood there before
-//! the work is not the work's.
+//! said to be unchecked; it is never counted as kept or violated. A forbidden idiom that the base has already
+//! is not the work's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub const MAX_VIOLATIONS: usize = 100;
 /// One file that the gate looks at, on both sides.
 #[derive(Clone, Debug, Default)]
 pub struct FileSides {
-    /// The file.
+    /// The path of the file.
     pub path: String,
     /// What the base has; nothing where it is new, or where it cannot be read.
     pub before: Option<String>,
