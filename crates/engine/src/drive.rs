@@ -41,7 +41,7 @@ impl StopSignal {
         self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
 
-    /// Takes it back: whoever said it was heard, and what comes next is not meant.
+    /// Takes it back: the signals so far were heard, and what comes next is not meant.
     pub fn take_back(&self) {
         self.0.store(0, Ordering::SeqCst);
     }
@@ -87,7 +87,7 @@ pub fn drive(
     match ended {
         Ok(stopped) => {
             let summary = wheel.driver.summary().clone();
-            // A run that cannot be given back is taken by whoever finds its owner dead.
+            // A run that cannot be given back is taken by the process that finds its owner dead.
             let _ = wheel.driver.release();
             Ok(if stopped { DriveEnd::Stopped(summary) } else { DriveEnd::Rests(summary) })
         }
@@ -224,7 +224,7 @@ impl<'a> Dispatcher<'a> {
     pub fn first(&mut self, todo: Todo) -> Result<(), DriveError> {
         self.watch.see(&todo.entries, self.driver.summary());
         for key in todo.cancel {
-            // It was cancelled before the engine died, and nobody heard its last words.
+            // It was cancelled before the engine died, and its last report was lost.
             self.write_off(key, None)?;
         }
         self.look_for_orders()?;

@@ -104,8 +104,8 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// A hand that asks, for each role, the agent that is bound to it; a role may be bound to somebody who cannot
-    /// be used, with the reason.
+    /// An executor that asks, for each role, the agent that is bound to it; a role may be bound to an agent that
+    /// cannot be used, with the reason.
     pub fn new(seats: BTreeMap<String, Result<RoleAnswerer, BackendError>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
         let (stand_ins, explorer_calls) = (BTreeMap::new(), EXPLORER_CALLS);
@@ -397,7 +397,7 @@ impl Agents {
                 let paths = parse_paths(&paths).map_err(|why| Failure::new(FailureKind::CouldNotRun, why))?;
                 return Ok((folder, Write::Only(paths)));
             }
-            // Whoever may not write looks at what is to be written, or was.
+            // An agent that may not write looks at what is to be written, or was.
             let own = match (role.sight, write) {
                 (Sight::Brief, _) => sites.folder_of_brief(job),
                 (Sight::Story, None) => sites.folder_if_open(job),
@@ -445,7 +445,7 @@ fn shape(role: &Role, answer: &Type) -> serde_json::Value {
     {
         feedback.insert(String::from("minLength"), 1.into());
     }
-    // What `ftl` fills in is asked of nobody.
+    // A field that `ftl` fills in is not asked of the agent.
     if let Some(properties) = shape.pointer_mut("/properties").and_then(|one| one.as_object_mut()) {
         properties.remove("digest");
     }
@@ -485,7 +485,7 @@ fn form_of(role: &'static Role, job: &Job) -> Option<&'static RoleForm> {
     role.pick(word, &params.keys().map(|name| &**name))
 }
 
-/// Whether a rule holds for the form in which a job asks somebody.
+/// Whether a rule holds for the form in which a job asks an agent.
 fn has_rule(job: &Job, rule: RoleRule) -> bool {
     let role = match &job.action.wanted {
         ActionTarget::Task { role, .. } => Catalogue::standard().role(role),

@@ -91,7 +91,7 @@ impl Explorer {
         }
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sites) = sites {
-            // Whoever needs the repository later says what is wrong with it.
+            // The step that needs the repository later says what is wrong with it.
             let _ = std::thread::Builder::new().name(String::from("open")).spawn(move || sites.open_early());
         }
         self.ask_head();
@@ -156,8 +156,8 @@ impl Executor for Explorer {
     }
 }
 
-/// Aggregates by another hand, after code has looked for every mode that nobody has answered for: an explorer
-/// that came too late takes only its own words with it.
+/// Aggregates by another executor, after code has looked for every mode that no explorer has answered for: an
+/// explorer that came too late takes only its own words with it.
 struct Completing {
     paper: Arc<Records>,
     inner: Arc<dyn Executor>,

@@ -125,8 +125,8 @@ impl Report {
         Report { ended, usage: Usage::new() }
     }
 
-    /// A report of a job that failed. Where no agent was asked for it nothing was used, and that is known; else nobody
-    /// knows what was used since the last report.
+    /// A report of a job that failed. Where no agent was asked for it nothing was used, and that is known; else it is
+    /// not known what was used since the last report.
     pub fn failed(job: &Job, failure: Failure) -> Report {
         let ended = JobEnd::Failed(failure);
         if job.was_asked() { Report::free(ended) } else { Report { ended, usage: job.nothing() } }
@@ -156,7 +156,7 @@ pub struct Job {
     pub action: Action,
     /// What it may use before it must ask for more.
     pub allowance: Usage,
-    /// Becomes true when nobody wants the answer any more.
+    /// Cancelled when the run no longer waits for the answer.
     pub cancel: Cancel,
     /// Whether an agent was asked for it.
     asked: Arc<AtomicBool>,
@@ -173,7 +173,7 @@ pub struct Right {
 }
 
 impl Right {
-    /// Whether nobody has taken the run over. Where that cannot be told, nobody may act.
+    /// Whether no other process has taken the run over. Where that cannot be told, no job may act.
     fn holds(&self) -> bool {
         let row = self.store.run(&self.lease.run).ok().flatten();
         row.is_some_and(|row| row.epoch == self.lease.epoch && row.owner.as_ref() == Some(&self.lease.owner))
@@ -192,7 +192,7 @@ impl Job {
         Job { right: Some(right), ..self }
     }
 
-    /// Notes that an agent is asked for it: from here on somebody may use something.
+    /// Notes that an agent is asked for it: from here on it may use tokens and money.
     pub fn mark_asked(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
@@ -356,7 +356,7 @@ impl ExecutorPool {
         ExecutorPool::hiding(width, &Arc::default())
     }
 
-    /// The same whose reports have no secrets in them, whoever makes them.
+    /// The same whose reports have no secrets in them, whichever executor makes them.
     pub fn hiding(width: Width, secrets: &Arc<Secrets>) -> ExecutorPool {
         let queue = |most: usize| {
             let (most, secrets) = (most.max(1), secrets.clone());
@@ -452,7 +452,7 @@ impl Hands for ExecutorPool {
     }
 
     fn probe(&self, service: String, desk: Sender<JobReport>) {
-        // A service that nobody knows how to probe is asked by doing the work again.
+        // A service without a probe is asked by doing the work again.
         let Some(probe) = self.probe.clone() else {
             let _ = desk.send(JobReport::Probed(service, true));
             return;
@@ -485,7 +485,7 @@ impl Queue {
         let name = String::from("hand");
         match std::thread::Builder::new().name(name).spawn(move || queue.work()) {
             Ok(_) => waiting.threads += 1,
-            // Others will come to it; alone there is nobody, and that must not be silence.
+            // Other threads will come to it; alone there is none, and that must not be silence.
             Err(error) if waiting.threads == 0 => {
                 if let Some((_, job, _)) = waiting.jobs.pop_back() {
                     let cause = machine::cause_of_start(&error).unwrap_or(MachineCause::Process);
@@ -530,7 +530,7 @@ fn no_executor(job: &Job) -> Report {
     Report::failed(job, Failure::new(FailureKind::CouldNotRun, message))
 }
 
-/// The report of a job that nobody wanted any more when its turn came: it used nothing, and that is known.
+/// The report of a job that was cancelled before its turn came: it used nothing, and that is known.
 fn nothing_done(job: &Job) -> Report {
     Report { ended: JobEnd::Cancelled, usage: job.nothing() }
 }

@@ -112,7 +112,7 @@ impl ScriptRunner {
         })
     }
 
-    /// Runs a command by itself, for nobody's action: how it ended, or why it could not be run.
+    /// Runs a command by itself, for no action: how it ended, or why it could not be run.
     pub fn once(
         &self,
         command: &str,

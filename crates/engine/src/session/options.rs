@@ -54,7 +54,8 @@ pub struct RunOptions {
     pub allowed: Vec<FindingAllowance>,
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
     pub landing: Option<LandingRoute>,
-    /// Whether it is a story that was asked for by itself: whoever sees it end is told, or asked, how it lands.
+    /// Whether it is a story that was asked for by itself: the person who sees it end is told, or asked, how it
+    /// lands.
     pub is_story: bool,
     /// The document of which the architect makes stories, in the planner's place.
     pub document: Option<String>,
@@ -81,7 +82,7 @@ impl RunOptions {
     }
 }
 
-/// A plan as a run keeps it: laid out for people, or on one line where nobody would read it.
+/// A plan as a run keeps it: laid out for people, or on one line where it is too long to be read.
 fn kept_plan(plan: &CampaignPlan) -> String {
     let json = plan.to_json_as_given();
     if plan.tasks.len() > MAX_LAID_OUT { json.to_string() } else { json.pretty() }

@@ -243,7 +243,7 @@ impl Wiring {
     }
 }
 
-/// Everything that nobody may see: what the settings name, keys of agents, in variables and files, and of the
+/// Everything that no output may show: what the settings name, keys of agents, in variables and files, and of the
 /// embeddings' endpoint; and what our own environment holds by its name or its look. Settings that cannot be read
 /// name nothing.
 /// What the environment only seems to hold is spared where it is a part of the repository's path or names a file of
@@ -257,7 +257,7 @@ pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     secrets.add_environment(std::env::vars_os().filter_map(texts));
     let environment = config.environment();
     environment.secrets().for_each(|value| secrets.hide(value));
-    // Whoever passes a secret on by its name wants it used, not shown.
+    // A person who passes a secret on by its name wants it used, not shown.
     for value in environment.passed().filter(|name| is_secret_name(name)).filter_map(variable) {
         secrets.hide(&value);
     }
@@ -281,9 +281,9 @@ pub(super) fn variable(name: &str) -> Option<String> {
 /// What is wrong with the prompts in the repository's own folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptsError {
-    /// The folder.
+    /// The folder that holds the prompts.
     pub folder: PathBuf,
-    /// What is wrong.
+    /// The mistake, in words.
     pub message: String,
 }
 

@@ -50,7 +50,7 @@ impl std::error::Error for MakeError {}
 pub trait Makes: Sync + Send {
     /// Hands for steps that work on the repository.
     fn work(&self) -> Result<Made, MakeError>;
-    /// Hands for everything.
+    /// Executors for all steps.
     fn all(&self) -> Result<Made, MakeError>;
 }
 

@@ -90,7 +90,7 @@ impl LandedWork {
 
 /// What is to land.
 pub(super) struct Wish {
-    /// The tree that was verified; none takes what is there now.
+    /// The tree that was verified; with none, the worktree lands as it is.
     pub(super) tree: Option<Oid>,
     /// The commands that must succeed on the merged tree.
     pub(super) verify: Vec<String>,
@@ -303,7 +303,7 @@ impl Sites {
     }
 }
 
-/// Why nobody could look at what would land.
+/// Why the merged tree could not be verified.
 pub(super) fn unlooked(failure: Failure) -> CouldNotRun {
     if failure.kind == FailureKind::Machine {
         CouldNotRun::Machine(failure.message)
