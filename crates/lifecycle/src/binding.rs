@@ -62,7 +62,7 @@ impl Bindings {
     /// Binds everything that carries no digest and was not seen before.
     pub fn see_all(&self, folder: &TaskFolder) {
         for (name, key, beside) in EVIDENCE {
-            // What cannot be read is told by whoever needs it.
+            // A file that cannot be read is reported by the gate that needs it.
             if let Ok(Some(artifact)) = folder.read(name)
                 && let Ok(beside) = folder.digest(beside)
             {

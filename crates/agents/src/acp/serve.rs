@@ -125,7 +125,7 @@ impl Talk {
         Some((act, call))
     }
 
-    /// The name of the tool among ours. What stands there already is edited, what does not is written.
+    /// The name of the tool among ours. A file that exists is edited, a new one is written.
     fn tool(&self, act: &Act, spot: Option<&ResolvedPath>) -> Name {
         match act {
             Act::Ours | Act::Nothing => Name::from("speak"),
@@ -188,7 +188,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Has whoever records the session see what the agent tells of a call: its arguments, and what it brought.
+    /// Has the session host record what the agent tells of a call: its arguments, and what it brought.
     fn record_call(&self, id: &str, update: &Json) {
         let name = ["/_meta/toolName", "/title", "/kind"]
             .iter()
@@ -233,7 +233,7 @@ impl Talk {
         };
         match ruled {
             Err(why) if is_effect => self.leave(End::Denied(why), Duration::ZERO),
-            // It was made all the same, and came to nothing in the world: nobody was kept from anything.
+            // It was made all the same, and changed nothing in the world: the denial kept the agent from nothing.
             Err(_) => drop(self.denied.pop()),
             Ok(()) => {}
         }

@@ -52,7 +52,7 @@ const MAX_REASON_BYTES: usize = 400;
 /// What is told to a program that goes on after its answer.
 const OVER: &str = "your answer is in: end your turn now";
 
-/// A session.
+/// A session with a program that an adapter describes.
 pub(super) struct Talk {
     binding: Binding,
     order: SessionOrder,
@@ -77,7 +77,7 @@ struct Running {
     launched: Launched,
     speech: Speech,
     quiet: Quiet,
-    /// Wakes whoever listens when nobody wants the answer any more.
+    /// Wakes the thread that listens when the session is cancelled.
     _hook: Option<CancelHook>,
 }
 
@@ -581,7 +581,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Rules on a call that nobody asked about.
+    /// Rules on a call that the program made without asking.
     fn late(&mut self, called: &ReportedCall) -> Result<(), AgentError> {
         if self.binding.adapter.enforces.calls == Counted::Never {
             return Ok(());

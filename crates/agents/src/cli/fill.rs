@@ -1,6 +1,6 @@
 //! Templates of an adapter: `{{name}}` is filled in with what a session knows.
 //!
-//! A name that nobody knows is an error when the adapter is read, not when an agent is started. In a file
+//! A name without a value is an error when the adapter is read, not when an agent is started. In a file
 //! the values are written as JSON and TOML write text, so that none of them can end the text it stands in.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ enum Piece {
 }
 
 impl ArgumentTemplate {
-    /// Reads a template.
+    /// Reads a template; a name that there is not is an error.
     pub fn parse(text: &str) -> Result<ArgumentTemplate, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;

@@ -64,7 +64,7 @@ pub enum Home {
 pub struct Binding {
     /// What it is called in the settings.
     pub name: String,
-    /// The adapter.
+    /// How the program is started and read.
     pub adapter: Arc<Adapter>,
     /// Where the program is, if it is not to be looked up.
     pub program: Option<PathBuf>,
@@ -72,7 +72,7 @@ pub struct Binding {
     pub home: Home,
     /// The model, where a task names none.
     pub model: Option<String>,
-    /// All that it gets of somebody's environment: PATH, and what adapter and settings name.
+    /// All that it gets of the person's environment: PATH, and what adapter and settings name.
     pub env: Vec<(String, OsString)>,
     /// What the adapter calls `{{setting.NAME}}`.
     pub values: BTreeMap<String, String>,

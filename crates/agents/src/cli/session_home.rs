@@ -142,7 +142,7 @@ impl Drop for Room {
     }
 }
 
-/// A folder with a name that nobody has yet, which only we can enter.
+/// A folder with a new name, which only we can enter.
 fn make(rooms: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(rooms)?;

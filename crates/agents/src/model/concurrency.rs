@@ -59,7 +59,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// How many wait.
+    /// How many requests wait for their turn.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }

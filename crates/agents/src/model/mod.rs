@@ -57,7 +57,7 @@ pub struct ModelEndpoint {
     pub name: String,
     /// The address up to `/v1`.
     pub url: String,
-    /// How it speaks.
+    /// The wire format that it speaks.
     pub dialect: Dialect,
     /// The model, where an order names none.
     pub model: String,
@@ -358,7 +358,7 @@ impl Chatter {
         AgentError::CouldNotRun(self.secrets.redact(&format!("{name} refuses: {why}")))
     }
 
-    /// Asks once.
+    /// Sends the conversation once, without trying again.
     fn once(&mut self) -> Result<Result<Reply, Miss>, AgentError> {
         let endpoint = self.endpoint.clone();
         let _seat = endpoint.seats.take(&*self.desk)?;
@@ -382,7 +382,7 @@ impl Chatter {
         }
         let read = self.stream(head);
         if let Ok(Err(_)) | Err(_) = &read {
-            // The service has begun to answer, and will charge for that; nobody knows how much.
+            // The service has begun to answer, and will charge for that; how much was not reported.
             self.unknown.extend([Name::from(TOKENS), Name::from(MONEY)]);
         }
         read

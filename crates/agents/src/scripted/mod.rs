@@ -200,7 +200,7 @@ impl Play {
         }
     }
 
-    /// Waits for a file that somebody else makes, for as long as an agent may be silent.
+    /// Waits for a file that another agent or a test makes, for as long as an agent may be silent.
     fn wait_for(&self, file: &Path) -> Result<(), AgentError> {
         let (file, silence) = (self.order.folder.join(file), self.order.limits.silence);
         let end = self.timing.now() + silence;

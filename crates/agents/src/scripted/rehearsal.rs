@@ -41,10 +41,10 @@ pub struct RehearsalScript {
     pub is_old: bool,
 }
 
-/// One rule.
+/// What is answered to which job, how often, and after how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Whom it answers; every action and role where nobody is named.
+    /// Whom it answers; every action and role where none is named.
     pub to: Option<Performer>,
     /// The parameters that the job must have, by their paths.
     pub when: Vec<(String, Value)>,
@@ -54,22 +54,22 @@ pub struct Rule {
     pub delay: Duration,
     /// The tools that it calls.
     pub tools: Vec<String>,
-    /// What it uses.
+    /// What it uses, as it reports it.
     pub usage: Usage,
-    /// What an agent uses beside; of what is in neither nobody knows.
+    /// What an agent uses beside; the use of a meter that is in neither is unknown.
     pub assumed: Usage,
-    /// What it answers.
+    /// The answer, or how it fails.
     pub says: Says,
 }
 
 /// What a rule answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Says {
-    /// A value.
+    /// The value of the answer.
     Value(Value),
-    /// It fails.
+    /// It fails, with a kind and a message.
     Fail(FailureKind, String),
-    /// The agent dies.
+    /// The agent dies with this message.
     Die(String),
     /// A service does not answer, and asks for so long.
     Outage(String, Option<Duration>),

@@ -42,7 +42,7 @@ impl Resolved {
 }
 
 impl WorkFolder {
-    /// Opens a folder.
+    /// Opens the folder of a worktree.
     pub fn open(path: &Path) -> io::Result<WorkFolder> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
@@ -209,9 +209,9 @@ impl WorkFolder {
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
-    /// A folder.
+    /// A folder that is no link.
     Folder,
-    /// A plain file.
+    /// A file that holds bytes.
     File,
     /// A link, a device, a socket.
     Other,

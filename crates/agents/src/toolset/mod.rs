@@ -40,11 +40,11 @@ pub const MAX_CALLS_IN_A_TURN: usize = 32;
 /// One tool as a model sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name by which agents call it.
     pub name: &'static str,
-    /// What it does.
+    /// What it does, for the agent.
     pub about: &'static str,
-    /// What it takes.
+    /// The schema of its arguments.
     pub takes: Schema,
 }
 
@@ -214,8 +214,8 @@ impl Bench {
         &self.misfits
     }
 
-    /// Makes a call, if it is well formed and the desk lets it. What is submitted is not looked at: whoever takes the
-    /// turn sends it back.
+    /// Makes a call, if it is well formed and the host lets it. What is submitted is not looked at: the loop that
+    /// takes the turn sends it back.
     pub fn call(&self, name: &str, args: &Json) -> Done {
         self.reported(name, args, &|answer| Done::Submitted(answer))
     }

@@ -75,7 +75,7 @@ pub fn united(said: &Json, found: &Json) -> Json {
     all
 }
 
-/// What code found, with the reason why nobody has looked beyond it.
+/// What code found, with the reason why no agent has looked beyond it.
 pub fn alone(mut found: Json, why: &str) -> Json {
     found.put("error", why);
     found

@@ -69,7 +69,7 @@ pub(super) fn is_stopped_by_the_desk(cast: &dyn Cast) {
     is_stopped(&scene, cast, &[write("src/one"), submit()], "tools spent");
 }
 
-/// A person should have been asked, and nobody was: that ends it.
+/// A person should have been asked, and there was none: that ends it.
 pub(super) fn is_asked_about_by_the_desk(cast: &dyn Cast) {
     let scene = Scene::new(ToolAllowance { ask: [Name::from("write")].into(), ..allowance(9) });
     is_stopped(

@@ -154,7 +154,7 @@ pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
     assert_eq!(scene.text("src/one"), None);
 }
 
-/// Nobody wants the answer any more while it hangs: it ends at once, and long before it would by itself.
+/// The engine cancels the session while it hangs: it ends at once, and long before it would by itself.
 pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let stage = cast.play(&[write("src/one"), Act::of(End::Hangs)]);
@@ -175,7 +175,7 @@ pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     assert_eq!(ended.outcome, Err(AgentError::Cancelled));
 }
 
-/// Nobody wanted it in the first place.
+/// The engine has cancelled it before it began.
 pub fn is_cancelled_before_it_began(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.cancel();
@@ -262,7 +262,7 @@ pub fn reports_no_tokens(cast: &dyn Cast) {
     assert_eq!(scene.clerk.snapshot().total(TOKENS), told);
 }
 
-/// It reads a secret and speaks of it: nobody sees it, in no sink.
+/// It reads a secret and speaks of it: the secret is hidden in every sink.
 pub fn speaks_of_secrets(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     std::fs::write(scene.folder.path().join("src/key"), KEY).unwrap();

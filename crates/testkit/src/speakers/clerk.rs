@@ -41,7 +41,7 @@ impl Heard {
     }
 }
 
-/// The desk.
+/// A host of sessions that records all that a backend tells it.
 pub struct Clerk {
     allowance: ToolAllowance,
     /// How many tokens may be used.
@@ -78,7 +78,7 @@ impl Clerk {
         self.lock().clone()
     }
 
-    /// Nobody wants the answer any more.
+    /// Cancels the session, as the engine does.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

@@ -215,7 +215,7 @@ impl World {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the newest state and adds a line to it; nobody else writes in between.
+    /// Looks at the newest state and adds a line to it, under the lock of the file.
     fn write<T>(&self, change: impl FnOnce(&State) -> (T, Option<Line>)) -> io::Result<T> {
         let mut inner = self.inner();
         let Inner { ledger, state } = &mut *inner;
@@ -339,7 +339,7 @@ struct Ledger {
 
 impl Ledger {
     /// The lines that others have written since the last look. What a killed process has written only
-    /// in part is cut off; whoever calls has the lock.
+    /// in part is cut off; the caller has the lock.
     fn news(&mut self) -> io::Result<Vec<Line>> {
         self.file.seek(SeekFrom::Start(self.read))?;
         let mut text = Vec::new();
