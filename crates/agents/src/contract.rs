@@ -109,7 +109,7 @@ pub trait SessionHost: Send + Sync {
     }
 }
 
-/// What a desk says to a call.
+/// How a session host rules on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It may be made.
@@ -261,7 +261,7 @@ pub enum TurnRest {
 
 /// Runs a command in a process tree that the engine owns. The engine hands one in.
 pub trait CommandRunner: Send + Sync + fmt::Debug {
-    /// Runs a command in a folder, for at most so long; it looks at the desk whether it is still wanted.
+    /// Runs a command in a folder, for at most so long; it asks the session host whether it is still wanted.
     fn run(
         &self,
         command: &str,

@@ -10,7 +10,7 @@ use ftl_core::machine::MachineCause;
 pub enum AgentError {
     /// The engine has cancelled the task.
     Cancelled,
-    /// The desk ended it: something is spent.
+    /// The session host ended it: something is spent.
     Stopped(String),
     /// It made a call that it may not make, without asking first; which one, and by which rule.
     Forbidden(String),

@@ -84,7 +84,7 @@ pub enum Heard {
     Ended(ProgramExit),
 }
 
-/// How it is told that a program was ended because it said more than anybody can read.
+/// How it is told that a program was ended because it said more than a session can read.
 const TOO_MUCH: &str = "it wrote";
 
 /// How a program ended.
@@ -103,7 +103,7 @@ pub struct ProgramExit {
 }
 
 impl ProgramExit {
-    /// Whether it was ended because it said more than anybody can read.
+    /// Whether it was ended because it said more than a session can read.
     pub fn is_flood(&self) -> bool {
         self.how.starts_with(TOO_MUCH)
     }
@@ -114,7 +114,7 @@ impl ProgramExit {
 pub enum OutputError {
     /// It holds a line that is too long.
     LongLine,
-    /// More was written before than anybody has read.
+    /// More was written before than the session has read.
     Unread,
     /// Who listened is gone.
     NobodyListens,
@@ -184,7 +184,7 @@ impl Drop for Telling {
 }
 
 impl Telling {
-    /// Takes a piece of output. An error, in a sentence, when it is more than anybody can read.
+    /// Takes a piece of output. An error, in a sentence, when it is more than the session can read.
     pub fn tell(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.grow(&bytes[..end])?;

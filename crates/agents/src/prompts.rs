@@ -306,7 +306,7 @@ fn word_of(kind: PartKind) -> &'static str {
     PARTS.iter().find(|(_, one)| *one == kind).map_or("", |(word, _)| word)
 }
 
-/// Text and holes. What stands in a hole is never looked at again.
+/// Text and holes. The value of a hole is never looked at again.
 fn pieces(text: &str, first_line: usize, known: &[&str]) -> Result<Vec<Piece>, String> {
     let mut found = Vec::new();
     let mut rest = text;

@@ -46,7 +46,7 @@ impl Quiet {
 pub trait Timing: Send + Sync {
     /// How much time has passed since some moment.
     fn now(&self) -> Duration;
-    /// Lets a time pass; whether the desk still wants the answer.
+    /// Lets a time pass; whether the session host still wants the answer.
     fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool;
     /// A random number from all of `u64`.
     fn throw(&self) -> u64;
@@ -125,7 +125,7 @@ impl RetryPolicy {
         let half = doubled / 2;
         let span = u64::try_from(half.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let own = half + Duration::from_millis(thrown % span);
-        // Everybody was told the same time: they must not all come back at it.
+        // All clients were told the same time: they must not all come back at it.
         Some(asked.map_or(own, |asked| asked + Duration::from_millis(thrown % span)))
     }
 }

@@ -37,7 +37,7 @@ pub(super) enum Act {
 }
 
 impl Act {
-    /// The deed that the desk judges; nothing where there is nothing to judge.
+    /// The deed that the tool policy judges; nothing where there is nothing to judge.
     pub(super) fn deed(&self) -> Option<Deed> {
         match self {
             Act::Ours | Act::Nothing => None,
@@ -147,7 +147,7 @@ impl Calls {
         self.seen.get(id)
     }
 
-    /// The desk has ruled on a call.
+    /// The session host has ruled on a call.
     pub(super) fn ruled(&mut self, id: &str, is_allowed: bool) {
         if let Some(seen) = self.seen.get_mut(id) {
             seen.stage = if is_allowed { Stage::Allowed } else { Stage::Denied };

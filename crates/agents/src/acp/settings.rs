@@ -65,7 +65,7 @@ pub enum Asks {
     Effects,
     /// Every change of a file; some other calls are not even told.
     Changes,
-    /// Nothing that anybody could rely on.
+    /// Nothing that can be relied on.
     Nothing,
 }
 

@@ -661,7 +661,7 @@ impl Talk {
         self.send(&asked.reply(&ruling))
     }
 
-    /// The desk's word on a call, remembered under the program's name of it.
+    /// The ruling on a call, remembered under the program's name of it.
     fn ruled(&mut self, called: &ReportedCall) -> Result<Result<(), String>, AgentError> {
         self.flush();
         let seen = self.binding.adapter.tools.classify(&self.folder, &called.tool, &called.args);

@@ -190,7 +190,7 @@ impl Backend for Model {
 /// How long a probe waits.
 const PROBE_TIME: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// The desk of a probe: nothing is called, nothing is spent.
+/// The session host of a probe: nothing is called, nothing is spent.
 struct Nobody;
 
 impl SessionHost for Nobody {

@@ -2,7 +2,7 @@
 //!
 //! It drives the demo and the tests. Which part of a script answers is found from the order and the
 //! prompt alone, so the same task gets the same answers on every machine and after every crash. Its
-//! tools are the real ones: a scripted agent that writes a file writes it, if the desk lets it.
+//! tools are the real ones: a scripted agent that writes a file writes it, if the session host lets it.
 
 pub mod rehearsal;
 mod script;

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [[scene]]
-//! role = "coder"            # whom it plays; left out: everybody
+//! role = "coder"            # whom it plays; left out: every role
 //! form = "code"             # in which form; left out: any
 //! told = "exit code 1"      # only if the prompt holds this; a list: only if it holds all of them
 //!

@@ -63,7 +63,7 @@ pub fn script_of(sessions: &[RecordedSession]) -> Result<String, ScriptError> {
         }
         scenes.push((distinguishing_texts(one, &others), one));
     }
-    // The first scene that fits is played: one that fits everybody comes last.
+    // The first scene that fits is played: one that fits every prompt comes last.
     scenes.sort_by_key(|(told, _)| std::cmp::Reverse(told.len()));
     let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, &told)).collect();
     let text = toml::to_string(&json!({ "scene": scenes }))

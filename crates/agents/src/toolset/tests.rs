@@ -1,4 +1,4 @@
-//! Tests of the bench: every tool, every limit, every way to be denied.
+//! Tests of the toolset: every tool, every limit, every way to be denied.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::contract::{ChargeRefusal, CommandFailure, Ran, SessionLimits};
 
-/// A desk that rules by the pure rule and counts.
+/// A session host that rules by the pure rule and counts.
 struct Clerk {
     allowance: ToolAllowance,
     used: Mutex<u64>,

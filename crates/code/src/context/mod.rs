@@ -154,7 +154,7 @@ pub fn verify_source(command: &str) -> Option<String> {
     named.map(str::to_owned).or_else(|| cargo_test(command))
 }
 
-/// What stands between two equal quotes.
+/// The words between two equal quotes.
 fn quoted_words(command: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = command;
