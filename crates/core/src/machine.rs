@@ -177,7 +177,7 @@ impl MachineCause {
     }
 }
 
-/// What a report says without the names of files in it, which anybody chooses: what stands in quotes, words
+/// What a report says without the names of files in it, which any commit can choose: text in quotes, words
 /// that are paths, and lines that tell of a merge, whose names git does not quote.
 fn without_names(said: &str) -> String {
     let tells = |part: &&str| {
@@ -192,7 +192,7 @@ fn without_names(said: &str) -> String {
     text.split(' ').filter(|word| !is_path(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A text without what stands in quotes. A quote that does not begin a word, such as an apostrophe, or that
+/// A text without its parts in quotes. A quote that does not begin a word, such as an apostrophe, or that
 /// nothing ends, is none.
 fn without_quotes(text: &str) -> String {
     let (mut out, mut rest, mut before) = (String::new(), text, ' ');

@@ -107,7 +107,7 @@ pub struct ToolAllowance {
     pub ask: BTreeSet<Name>,
 }
 
-/// What the desk says.
+/// The answer of the rule about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// The call may be made.

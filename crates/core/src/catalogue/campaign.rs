@@ -6,7 +6,7 @@ use super::spec::Remaining;
 crate::choices! {
     /// How far a task of a campaign has come.
     TaskStatus {
-        /// Not started.
+        /// It was not started.
         Pending = "pending",
         /// A builder works on it.
         InProgress = "in_progress",

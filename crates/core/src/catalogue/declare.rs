@@ -1,6 +1,6 @@
 //! How an action is declared: a Rust type for what it takes, a Rust type for what it answers.
 //!
-//! A declaration says what may be asked and what comes back. It never does the thing: the hands
+//! A declaration says what may be asked and what comes back. It never does the thing: the executors
 //! live in the engine, and a test there fails on a name that no executor has.
 
 use std::collections::BTreeMap;

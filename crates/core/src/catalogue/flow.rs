@@ -20,9 +20,9 @@ crate::choices! {
 
     /// What running the verify command of a blocked workspace again showed.
     BlockStatus {
-        /// It still fails.
+        /// The command still fails.
         Confirmed = "CONFIRMED",
-        /// It passes now.
+        /// The command passes now.
         FalsePositive = "FALSE_POSITIVE",
         /// The command took too long or was ended from outside: neither a pass nor a failure.
         Indeterminate = "INDETERMINATE",

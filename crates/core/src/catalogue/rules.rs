@@ -48,7 +48,7 @@ pub enum CallLimit {
 crate::choices! {
     /// What a role looks at where it may write nothing.
     Sight {
-        /// The repository.
+        /// The repository as the person has it.
         Repository = "repository",
         /// The worktree of its brief, with what an earlier attempt left there.
         Brief = "brief",

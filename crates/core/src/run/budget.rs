@@ -114,7 +114,7 @@ impl Draft<'_> {
             return false;
         }
         let terms = self.terms.clone();
-        // What the root cannot afford, nobody can.
+        // Where the root cannot afford it, no instance can.
         if self.short_of(ROOT, &terms.reserve).is_some() {
             self.freed = false;
             return false;

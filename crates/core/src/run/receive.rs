@@ -118,7 +118,7 @@ impl Draft<'_> {
         self.put(id, Fact::Adopted { state, code, visited, params, by });
     }
 
-    /// Whether anybody still waits for an action.
+    /// Refuses what is said of an action that the instance no longer waits for.
     fn is_open(&self, id: InstanceId, action: ActionId) -> Taken {
         let instance = self.get(id);
         match instance.and_then(|one| one.open.get(&action)) {
@@ -273,7 +273,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A branch that answers after the time of its PARALLEL is late, whether or not anybody has
+    /// A branch that answers after the time of its PARALLEL is late, whether or not the run has
     /// looked at the clock before.
     fn close_overdue(&mut self, id: InstanceId, action: ActionId) {
         let whole = ActionId { entry: action.entry, index: WHOLE };

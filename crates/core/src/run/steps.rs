@@ -1,6 +1,6 @@
 //! Steps: asking for one thing, and hearing of it.
 //!
-//! A step writes what it asks before anybody is told to do it. What comes back is checked against
+//! A step writes what it asks before any executor or agent is told to do it. What comes back is checked against
 //! the declared type first: an answer that does not fit is a failure of the step, so that a closed
 //! set of verdicts stays closed.
 

@@ -418,7 +418,7 @@ impl Draft<'_> {
             return Flow::On(if in_else { here.node.otherwise } else { here.node.body });
         }
         if clause.is_some() && here.node.up == clause {
-            // What stands above the place where it rested is done and paid already.
+            // The statements above the place where it rested are done and paid already.
             let done = rests_inside && place < waiving.rested;
             return if done { Flow::On(here.node.next) } else { self.plain_statement(here) };
         }

@@ -27,7 +27,7 @@ pub(super) const SHOULDER: f64 = 14.0;
 /// The widest that a box gets for the sake of its lines.
 const WIDEST: f64 = 900.0;
 
-/// What stands at a spot.
+/// The kind of thing at a spot.
 pub(super) enum Kind {
     /// The mark above the start.
     Dot,

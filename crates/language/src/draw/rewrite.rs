@@ -149,7 +149,7 @@ impl Editor<'_> {
         before.max_by_key(|(source, _, at)| (place(source), *at)).map(|(_, _, at)| *at)
     }
 
-    /// What stands before the text of a line: spaces, and the signs of quotes around it.
+    /// The margin of a line: spaces, and the signs of quotes around it.
     fn margin(&self, byte: usize) -> String {
         let start = line_start(byte, self.markdown);
         let line = self.markdown.get(start..).unwrap_or_default();
