@@ -1,7 +1,7 @@
 //! The driver of one run: every input goes through `take`, in one order.
 //!
 //! Append and sync, apply, and only then hand out what is to be done. It has no threads, no clock and
-//! no hands of its own, so that the simulation drives runs with the very same code. It never decides:
+//! no executors of its own, so that the simulation drives runs with the very same code. It never decides:
 //! `Run::decide` does.
 
 use std::fmt;

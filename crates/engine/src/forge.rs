@@ -1,6 +1,6 @@
 //! A forge: where work is merged through a pull request.
 //!
-//! One small trait, and one speaker of the GitHub-compatible interface. The token comes out of the variable that
+//! One small trait, and one client of the GitHub-compatible interface. The token comes out of the variable that
 //! the settings name and goes nowhere but to the forge and its repository: no redirect is followed, nothing of it
 //! is printed, and a file that came with a repository cannot send it elsewhere.
 
@@ -190,7 +190,7 @@ pub struct GitHub {
 }
 
 impl GitHub {
-    /// A speaker; nothing is asked yet.
+    /// A client; nothing is asked yet.
     pub fn new(reached: Reached) -> GitHub {
         GitHub::within(reached, MAX_TIME)
     }

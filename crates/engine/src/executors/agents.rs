@@ -1,9 +1,9 @@
-//! The hand of `Task(role)`: a backend of `crates/agents`, with the driver as its desk.
+//! The executor of `Task(role)`: a backend of `crates/agents`, with the driver as its session host.
 //!
 //! Every call of a tool is ruled on by the pure rule first and paid by the driver then; every use is
 //! charged before the next turn. An agent writes below `.ftl/worktrees/` and nowhere else: in the worktree
 //! that its task names, or the listed files of its instance's own; a task that names neither may write
-//! nothing. This hand never judges an answer beyond its type.
+//! nothing. This executor never judges an answer beyond its type.
 
 use ftl_settings::roster::{UNBOUND, UNPRICED};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,7 +164,7 @@ impl Agents {
         self
     }
 
-    /// Whether anybody is bound to a role, of use or not.
+    /// Whether an agent is bound to a role, of use or not.
     pub fn is_bound(&self, role: &str) -> bool {
         self.seats.contains_key(self.whose(role))
     }
@@ -569,7 +569,7 @@ struct Used {
     files: BTreeSet<String>,
 }
 
-/// The driver as a desk.
+/// The driver as the host of a session.
 struct JobDesk {
     job: Job,
     allowance: ToolAllowance,
@@ -610,7 +610,7 @@ impl JobDesk {
             Ruling::Deny(why) => Verdict::Deny(why),
             Ruling::Ask(question) => Verdict::Ask(question),
             Ruling::Allow if !call.deed.is_counted() => Verdict::Allow,
-            // What the driver denies it has told everybody already: the step is over.
+            // What the driver denies it has told the agent already: the step is over.
             Ruling::Allow if is_counted_already => Verdict::Allow,
             Ruling::Allow => match self.job.tool(&call.tool, file) {
                 Ok(()) => {

@@ -1,4 +1,4 @@
-//! The hand of `Task(explorer)`: code looks first, and an agent, where one is bound, gets what it found.
+//! The executor of `Task(explorer)`: code looks first, and an agent, where one is bound, gets what it found.
 //!
 //! An explorer never fails for want of an agent: what code found stands alone then, as `partial`, and says
 //! why. What an agent says is never overruled, only filled in.
@@ -60,7 +60,7 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// A hand that explores the repository of that paperwork, with those agents.
+    /// An executor that explores the repository of those records, with those agents.
     pub fn new(agents: Arc<Agents>, paper: Arc<Records>) -> Explorer {
         Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default(), head: Mutex::default() }
     }

@@ -1,8 +1,8 @@
-//! Hands: what carries actions out.
+//! Executors: what performs actions.
 //!
-//! A hand gets a job, does it once, and reports. It may ask the desk before each tool call and must
+//! An executor gets a job, does it once, and reports. It may ask the driver before each tool call and must
 //! say what it used; it never decides what comes next and never touches the journal. The same job can
-//! come again after a crash, under the same key: a hand that changes the world looks first whether it
+//! come again after a crash, under the same key: an executor that changes the world looks first whether it
 //! has done so already.
 
 pub mod admission;
@@ -287,7 +287,7 @@ pub trait ServiceProbe: Send + Sync {
     fn answers(&self, service: &str, cancel: &Cancel) -> bool;
 }
 
-/// All hands of a process.
+/// All executors of a process.
 pub trait Hands: Send + Sync {
     /// Begins a job, or queues it. The report comes over the job's channel, exactly one.
     fn start(&self, job: Job);
@@ -305,7 +305,7 @@ pub trait Hands: Send + Sync {
 /// that wait to begin, the one that most waits for comes first.
 pub type Urgency = Arc<dyn Fn(&Job) -> Rank + Send + Sync>;
 
-/// Hands that work in threads of this process, so many at a time.
+/// Executors that work in threads of this process, so many at a time.
 pub struct ExecutorPool {
     hands: BTreeMap<Performer, Arc<dyn Executor>>,
     fallback: Option<Arc<dyn Executor>>,
@@ -351,7 +351,7 @@ impl Waiting {
 const IDLE: Duration = Duration::from_secs(2);
 
 impl ExecutorPool {
-    /// A workshop with no hands.
+    /// A pool without executors.
     pub fn new(width: Width) -> ExecutorPool {
         ExecutorPool::hiding(width, &Arc::default())
     }
@@ -371,14 +371,14 @@ impl ExecutorPool {
         ExecutorPool { hands: BTreeMap::new(), fallback: None, probe: None, urgency: None, admission, queues }
     }
 
-    /// The same with a hand for `sh`, `verify.run`, `Task(builder)` and so on.
+    /// The same with an executor for `sh`, `verify.run`, `Task(builder)` and so on.
     #[must_use]
     pub fn with(mut self, performer: impl Into<Performer>, hand: Arc<dyn Executor>) -> ExecutorPool {
         self.hands.insert(performer.into(), hand);
         self
     }
 
-    /// The same with a hand for everything that has none of its own.
+    /// The same with an executor for every performer that has none of its own.
     #[must_use]
     pub fn otherwise(mut self, hand: Arc<dyn Executor>) -> ExecutorPool {
         self.fallback = Some(hand);
@@ -404,7 +404,7 @@ impl ExecutorPool {
         self
     }
 
-    /// Whether it has a hand of its own for a performer.
+    /// Whether it has an executor of its own for a performer.
     pub fn has(&self, performer: &Performer) -> bool {
         self.hands.contains_key(performer)
     }
@@ -535,7 +535,7 @@ fn nothing_done(job: &Job) -> Report {
     Report { ended: JobEnd::Cancelled, usage: job.nothing() }
 }
 
-/// Lets a hand work, times it, and survives its panic.
+/// Lets an executor work, times it, and survives its panic.
 fn perform(hand: &dyn Executor, job: &Job) -> Report {
     let began = Instant::now();
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hand.perform(job)));

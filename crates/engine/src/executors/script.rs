@@ -1,4 +1,4 @@
-//! Scripted hands: a file says what every agent and every action answers.
+//! Scripted executors: a file says what every agent and every action answers.
 //!
 //! For rehearsing a protocol without an account, for the demo and for tests. A script is honest about
 //! crashes: which rule answered which job is written down before the answer is given, so that the same
@@ -52,7 +52,7 @@ fn param<'a>(job: &'a Job, path: &str) -> Option<&'a Value> {
     Some(parts.fold(first, |value, part| value.field(part)))
 }
 
-/// The hand that plays a script.
+/// The executor that plays a script.
 pub struct ScriptExecutor {
     script: RehearsalScript,
     folder: PathBuf,
@@ -69,7 +69,7 @@ struct Ledger {
 }
 
 impl ScriptExecutor {
-    /// A hand that plays a script and keeps its ledgers in that folder. Rules with a command need a
+    /// An executor that plays a script and keeps its ledgers in that folder. Rules with a command need a
     /// shell.
     pub fn new(script: RehearsalScript, folder: PathBuf, shell: Option<Arc<ScriptRunner>>) -> ScriptExecutor {
         ScriptExecutor { script, folder, shell, ledgers: Mutex::default() }
@@ -152,7 +152,7 @@ impl Executor for ScriptExecutor {
             return Report { ended: JobEnd::Cancelled, usage: usage(rule, job) };
         }
         for tool in &rule.tools {
-            // A denied call ends the task: the driver has said so to everybody already.
+            // A denied call ends the task: the driver has reported it already.
             if job.tool(tool, None).is_err() {
                 return Report { ended: JobEnd::Cancelled, usage: usage(rule, job) };
             }

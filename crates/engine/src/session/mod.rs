@@ -6,7 +6,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `find` | runs as people name them, and who drives each |
-//! | `given` | what a run is opened with beside its inputs, and where that is kept |
+//! | `options` | what a run is opened with beside its inputs, and where that is kept |
 //! | `task` | the runs of lifecycle tasks, driven with what a command has looked at |
 //! | `wiring` | how the executors of a run are put together |
 

@@ -175,7 +175,7 @@ impl Wiring {
         workshop.otherwise(scripted)
     }
 
-    /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
+    /// The executor that asks agents, as the settings bind them, or as the person has chosen for the run.
     fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster_with(choice)?, self.lobby()?);
         let hall = hide_named(&self.config, Hall::new(&roster, &variable, &lobby.folder));

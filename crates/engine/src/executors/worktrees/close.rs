@@ -49,7 +49,7 @@ impl Sites {
     }
 }
 
-/// Blocks a workspace by another hand, then closes the worktree in which it was worked on.
+/// Blocks a workspace by another executor, then closes the worktree in which it was worked on.
 pub(super) struct Closing {
     pub(super) sites: Arc<Sites>,
     pub(super) inner: Arc<dyn Executor>,

@@ -56,7 +56,7 @@ impl Sites {
         Ok(report)
     }
 
-    /// Runs a command on exactly what stands in a worktree, in a checkout of it: what git ignores there, and what a
+    /// Runs a command on exactly the files of a worktree, in a checkout of it: what git ignores there, and what a
     /// process of the agent's still does there, has no part in the answer.
     fn verify_in_checkout(
         &self,

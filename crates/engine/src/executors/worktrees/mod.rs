@@ -17,7 +17,7 @@
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
 //! | `retry` | tasks that are tried again |
-//! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
+//! | `story` | a story's worktree, its tests and its merge |
 //! | `close` | worktrees that are needed no more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
@@ -208,7 +208,7 @@ impl Sites {
         Ok(open.insert(repo).clone())
     }
 
-    /// Opens the repository before anybody needs it.
+    /// Opens the repository before a job needs it.
     pub(super) fn open_early(&self) {
         if let Ok(repo) = self.repo() {
             repo.get_ready();

@@ -1,6 +1,6 @@
 //! The worktree of a story: opened, tested, merged, kept and closed. A site that an action is given must be
 //! a worktree of the same run; what a story is tested with is noted when its worktree is opened, before
-//! anybody has changed anything there.
+//! an agent has changed anything there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,7 +91,7 @@ impl Sites {
     }
 
     /// Whether the programs of a story's commands are there, and its tests can be collected. A worktree in which nothing
-    /// can be tested goes before anybody has worked in it.
+    /// can be tested goes before an agent has worked in it.
     fn can_be_tested(&self, job: &Job, site: &Site, commands: &Commands) -> Result<(), Failure> {
         let env = self.environment.of_command(CommandKind::Tests);
         let mut missing = programs::missing(commands, &site.folder, &env);
