@@ -65,7 +65,7 @@ pub fn run(cli: &GlobalArgs, verb: &CampaignVerb, out: &Out) -> Result<ExitStatu
 
 const NOTHING_BLOCKED: &str = "No blocks to propagate";
 
-/// The paperwork of a campaign that must be there: where there is no state, none is made.
+/// The records of a campaign that must be there: where there is no state, none is made.
 fn existing(cli: &GlobalArgs) -> Result<Records, CommandError> {
     look(cli)?.ok_or_else(|| failure(&no_campaign()))
 }

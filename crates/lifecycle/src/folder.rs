@@ -281,7 +281,7 @@ impl TaskFolder {
         Json::parse(text.lines().next_back()?).ok()
     }
 
-    /// Moves what stands under those names below `versions/`, into one folder with the next number: where
+    /// Moves the files of those names below `versions/`, into one folder with the next number: where
     /// each thing is now. What is not there is left out.
     pub fn archive(&self, names: &[&str]) -> io::Result<Vec<String>> {
         let there: Vec<&&str> = names.iter().filter(|name| self.has(name)).collect();

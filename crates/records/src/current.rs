@@ -61,7 +61,7 @@ impl Records {
         }
     }
 
-    /// Whose papers are looked at now.
+    /// The run whose records are looked at now, or that of commands.
     pub(super) fn scope(&self) -> Result<RecordScope, StoreError> {
         match &self.view {
             View::Front => self.front(),
@@ -75,14 +75,14 @@ impl Records {
         }
     }
 
-    /// Whether a run of an earlier version has opened what is among the papers of commands.
+    /// Whether a run of an earlier version has opened what is among the records of commands.
     fn is_plain_of(&self, run: &RunId) -> Result<bool, StoreError> {
         let id =
             campaign::head_at(self, &RecordScope::default())?.and_then(|head| head.id().map(str::to_owned));
         Ok(id.is_some_and(|id| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str())))
     }
 
-    /// Whose papers stand in front.
+    /// The run whose records stand in front, or that of commands.
     fn front(&self) -> Result<RecordScope, StoreError> {
         Ok(RecordScope::read(self.store.note(FRONT, CURRENT)?.as_deref().unwrap_or_default()))
     }
@@ -148,7 +148,7 @@ impl Records {
         self.enter(&scope, Some(0), is_free.then_some(&scope))
     }
 
-    /// The campaign or task of the run that this is for is open now: its papers stand in front.
+    /// The campaign or task of the run that this is for is open now: its records stand in front.
     pub fn open_apart(&self) -> Result<(), RecordError> {
         let View::Run(run) = &self.view else { return Ok(()) };
         let known = self.store.note(OPENED, run.as_str())?;

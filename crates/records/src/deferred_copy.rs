@@ -28,7 +28,7 @@ pub(super) struct Lag {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many runs are driven with this paperwork.
+    /// How many runs are driven with these records.
     runs: usize,
     lags: bool,
 }

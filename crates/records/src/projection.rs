@@ -301,7 +301,7 @@ impl Records {
         Ok(stamps(self.store.note(STAMPS, &what.copy_name())?).last().is_some_and(|last| last == PENDING))
     }
 
-    /// Lays out a copy that lags, and keeps its digest before anybody writes it.
+    /// Lays out a copy that lags, and keeps its digest before the copy is written.
     fn stamp_lagging(&self, what: &Projected) -> Result<(Option<String>, String), RecordError> {
         let mut made = None;
         self.store.amend(&mut |notes| {

@@ -28,7 +28,7 @@ use crate::exploration::ExplorerMode;
 use crate::{RecordError, Records};
 use ftl_core::json::{Json, JsonExt as _};
 
-/// What code finds in one mode. Only the memory needs paperwork; without any it remembers nothing.
+/// What code finds in one mode. Only the memory needs records; without any it remembers nothing.
 pub fn look(
     mode: ExplorerMode,
     objective: &str,
