@@ -1,4 +1,4 @@
-//! A name in a folder that is open: what is moved, made or removed by it is what stands in that folder, wherever
+//! A name in a folder that is open: what is moved, made or removed by it is in that folder, wherever
 //! the path leads by then.
 
 use std::ffi::{OsStr, OsString};

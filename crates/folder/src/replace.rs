@@ -93,7 +93,7 @@ impl Beside {
     fn keep_mode(&self, new: &File) -> io::Result<()> {
         match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
-                // Only root can give a file away; for everybody else the owner is right already.
+                // Only root can give a file away; for every other user the owner is right already.
                 let _ = fchown(new, Some(before.st_uid), Some(before.st_gid));
                 Ok(rustix::fs::fchmod(new, Mode::from_raw_mode(before.st_mode))?)
             }

@@ -28,7 +28,7 @@ impl Repo {
         self.chamber.home().join("stood").join(format!("{id}.json"))
     }
 
-    /// Writes down what is in a worktree, before anybody hears of it.
+    /// Writes down what is in a worktree, before the journal hears of it.
     pub(super) fn note_stood(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
         let Some(boot) = boot() else { return Ok(()) };
         let now = Stood { tree: tree.clone(), boot };

@@ -48,7 +48,7 @@ impl Repo {
             }
         }
         if let Some(header) = remote.header {
-            // Not among the words: those everybody sees.
+            // Not among the words: those every user of the machine can see.
             call = call.var("GIT_CONFIG_COUNT", "1").var("GIT_CONFIG_KEY_0", "http.extraHeader");
             call = call.var("GIT_CONFIG_VALUE_0", header);
         }

@@ -2,7 +2,7 @@
 //!
 //! An agent can write what git reads: configuration, attributes, hooks. So git gets an environment made
 //! from nothing, settings that win over every file, a limit on time and on output, and paths as bytes.
-//! It never asks anybody anything, never pages, never fetches, and never starts a hook, a filter, a
+//! It never asks a person anything, never pages, never fetches, and never starts a hook, a filter, a
 //! monitor or a driver. It is ended when it does not end.
 
 use std::ffi::{OsStr, OsString};

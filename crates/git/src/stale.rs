@@ -111,7 +111,7 @@ impl DeadMark {
 
     /// Whether the dead process has left a lock that it may have left: it was made after the mark and before any git
     /// of ours would have been ended, and it says what the mark says. A lock on a branch of the person's that says
-    /// nothing may be anybody's.
+    /// nothing may be another program's.
     fn has_left(&self, lock: &str, file: &Path) -> bool {
         let Ok(found) = file.symlink_metadata() else { return false };
         let made = SystemTime::UNIX_EPOCH

@@ -1,7 +1,7 @@
 //! Worktrees: one per instance, under `.ftl/worktrees`, from the tip of the run's branch, on no branch.
 //!
 //! Opening one twice gives the same one. A worktree is closed by keeping what exists only there, moving it
-//! out of everybody's reach, looking once more, and only then removing it. Nothing is forced, and nothing
+//! out of every process's reach, looking once more, and only then removing it. Nothing is forced, and nothing
 //! is believed that a file inside the worktree says.
 
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //!
 //! The kernel lists who has a lock, and only to those who see that process; so a process that takes one of ours also
 //! signs its file, which those in other PID namespaces read. A process that waits says for whom, and ends a holder
-//! that was stopped and would keep everybody waiting for good. Only a process that the kernel names as the holder, of
-//! the same user and program, is ended, only after it has not moved for [`MAX_STANDSTILL`], and never by its bare
-//! number. Nothing here waits without an end.
+//! that was stopped and would keep every other process waiting for good. Only a process that the kernel names as the
+//! holder, of the same user and program, is ended, only after it has not moved for [`MAX_STANDSTILL`], and never by
+//! its bare number. Nothing here waits without an end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -325,9 +325,9 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 /// How a file is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// Against everybody else, and signed.
+    /// Against every other process, and signed.
     Alone,
-    /// Against everybody else, where the file holds something of its own.
+    /// Against every other process, where the file holds something of its own.
     Unsigned,
     /// Against those who want it alone.
     Shared,

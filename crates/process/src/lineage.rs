@@ -4,7 +4,7 @@
 //! below the driver once the guard is gone, however it detaches. Where the line cannot be followed, in a
 //! PID namespace of its own, the namespace of the process that drives a run now is the measure. The mark in the
 //! environment is the weak sign; it also holds where ancestors cannot be seen. Any one sign is enough, and
-//! nothing here clears anybody of one.
+//! nothing here clears a process of one.
 
 use std::ffi::OsString;
 use std::io;
@@ -158,8 +158,8 @@ pub fn look(view: &ProcessView, alive: Alive<'_>) -> Option<AgentLineage> {
 }
 
 /// The rule over namespaces: while a process drives a run or guards an attempt, only its own namespace, and
-/// one that sees it from above, are a person's. Each of them is asked, for anybody can make a file that clears
-/// himself. Where none does, every namespace is.
+/// one that sees it from above, are a person's. Each of them is asked, for any process can make a file that clears
+/// itself. Where none does, every namespace is.
 fn elsewhere(proc: &ProcFs, view: &ProcessView, alive: Alive<'_>) -> io::Result<Option<AgentLineage>> {
     let all = alive.drivers.iter().chain(alive.guards);
     for (who, theirs) in all.filter_map(|one| Some((one.who, one.namespaces.as_ref()?))) {

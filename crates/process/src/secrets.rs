@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use regex_lite::Regex;
 
-/// What stands where a secret stood.
+/// The text that is put in the place of a secret.
 pub const HIDDEN: &str = "[hidden]";
 
 /// A value shorter than this would be found everywhere; it is no secret.

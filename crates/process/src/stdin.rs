@@ -1,4 +1,4 @@
-//! What a process is given to read: a queue that anybody may fill and only the watching thread empties.
+//! What a process is given to read: a queue that any thread may fill and only the watching thread empties.
 //!
 //! Writing never waits, so that a caller that answers a process from within its output cannot lock both up.
 //! The queue has a limit instead.

@@ -40,7 +40,7 @@ const LAST_PIECES: usize = 2;
 /// How often it is looked whether the guard was stopped.
 const GUARD_LOOK: Duration = Duration::from_secs(1);
 
-/// In how many looks in a row a guard may be stopped. Then nothing is guarded any more, most likely by the hand of
+/// In how many looks in a row a guard may be stopped. Then nothing is guarded any more, most likely stopped by
 /// what it guards, and the attempt is ended. Looks are counted and not seconds: an engine that slept counts one.
 pub const MAX_STOPPED_LOOKS: u32 = 4;
 
@@ -358,7 +358,7 @@ impl Watch {
     }
 
     /// Does the guard's work when it has not answered in its time. One that never said a word has
-    /// started nothing that anybody knows of.
+    /// started nothing that is known.
     fn lose_guard(&mut self) {
         if let Stage::Starting { .. } = self.stage {
             self.running.leash.end(Duration::ZERO);

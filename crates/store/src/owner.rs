@@ -189,7 +189,7 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
     let file = match open(&folder.join(name)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead),
-        // What is no file was never locked by anybody.
+        // What is no file was never locked by an owner.
         Err(error) if matches!(FolderRefusal::of(&error), Some(FolderRefusal::NotAFile(_))) => {
             return Ok(Life::Dead);
         }

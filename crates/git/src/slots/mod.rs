@@ -4,7 +4,7 @@
 //! differ. So checkouts stay, outside of every project of the person, and the next one to be looked at is made of one
 //! that lies ready. What the last look left there goes; git compares every file with what it laid, by numbers, times
 //! and size. The process that has a slot has its lock. A slot of an earlier start of the machine is not believed: a
-//! power cut may have taken bytes away. Nothing that anybody works in is ever a slot of this kind; see `resting` for
+//! power cut may have taken bytes away. A worktree of an agent is never a slot of this kind; see `resting` for
 //! worktrees.
 
 mod place;

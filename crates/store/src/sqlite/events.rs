@@ -57,7 +57,7 @@ pub struct Loss {
 pub struct LostEntries {
     /// The run that lost entries.
     pub run: RunId,
-    /// The last entry that was acknowledged, as far as anybody knows.
+    /// The last entry that was acknowledged, by the heads.
     pub had: u64,
     /// The hash of the last entry that was acknowledged.
     pub had_hash: String,

@@ -59,7 +59,7 @@ impl Readers {
         told
     }
 
-    /// A number that changes with every commit of anybody else than the connection that asks; so the
+    /// A number that changes with every commit of any other connection than the one that asks; so the
     /// same one asks always, and it never writes.
     pub(super) fn version(&self) -> Result<u64, StoreError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
