@@ -1,4 +1,4 @@
-//! The built-in campaign on the real engine, with a world for hands, in a process that can be killed.
+//! The built-in campaign on the real engine, with a world for executors, in a process that can be killed.
 //!
 //! A caller is a test or a bench that starts itself again as a child; the child plays until the
 //! campaign rests or it dies, and the caller plays on with another child.

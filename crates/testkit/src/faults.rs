@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, fs, io};
 
-/// What stands between a process and libc.
+/// The library that is loaded between a process and libc.
 const SOURCE: &str = include_str!("../faults/shim.c");
 
 /// A call that changes files.

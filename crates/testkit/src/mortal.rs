@@ -14,7 +14,7 @@ use ftl_store::{
 pub enum Death {
     /// Before the write of that number is done.
     Before(u64),
-    /// After the write of that number is durable, and before anybody hears of it.
+    /// After the write of that number is durable, and before the caller hears of it.
     After(u64),
     /// Not at a write.
     Never,

@@ -15,7 +15,7 @@ use super::case::Case;
 use crate::dice::Dice;
 use crate::world::{answer_type, plain};
 
-/// How long a job may take before its hand ends it.
+/// How many milliseconds a job may take before its executor ends it.
 pub(super) const HARD_LIMIT: u64 = 3_600_000;
 
 /// A job at work.

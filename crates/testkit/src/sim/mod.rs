@@ -1,7 +1,7 @@
 //! The deterministic simulation of the engine.
 //!
-//! One thread, a seed, a clock that moves when the simulation says so. The wheel, the driver and the
-//! interpreter are the real ones; the disk, the hands, the people and the accidents are simulated.
+//! One thread, a seed, a clock that moves when the simulation says so. The dispatcher, the driver and the
+//! interpreter are the real ones; the disk, the executors, the people and the accidents are simulated.
 //! First there is trouble, then it is calm: then every run must come to its end. After every step the
 //! oracles look. The same seed writes the same bytes. Nothing here may look at a real clock.
 
@@ -27,7 +27,7 @@ pub enum Sabotage {
     LoseOrder,
     /// An owner that has lost the run is told that its writes are kept.
     IgnoreFence,
-    /// A hand does not look whether it has done its work already.
+    /// An executor does not look whether it has done its work already.
     DoTwice,
     /// Agents say that they have used nothing.
     DropCharge,

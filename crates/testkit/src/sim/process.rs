@@ -1,4 +1,4 @@
-//! One simulated process: its way to the store, which may be cut at any write, and its hands.
+//! One simulated process: its way to the store, which may be cut at any write, and its executors.
 //!
 //! A process that was killed gets no answer and does nothing any more. Everything that hands are told
 //! to start is looked at here, at the very moment: was its entry durable, and is the process still the

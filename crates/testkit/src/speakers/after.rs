@@ -62,7 +62,7 @@ pub(super) fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     assert_eq!((heard.total(TOKENS), counted(&heard)), (160, 1), "{heard:?}");
 }
 
-/// The desk ends it at a call.
+/// The session host ends it at a call.
 pub(super) fn is_stopped_by_the_desk(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.stops.store(true, Ordering::Relaxed);

@@ -142,7 +142,7 @@ pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     assert_eq!(scene.clerk.snapshot().total(TOKENS), used);
 }
 
-/// The desk ends it at a call.
+/// The session host ends it at a call.
 pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
     if after::tells_after(cast) {
         return after::is_stopped_by_the_desk(cast);
@@ -222,7 +222,7 @@ pub fn asks_a_question(cast: &dyn Cast) {
     assert_eq!(ended.outcome, Ok(AgentAnswer::Asked("Which one?".into())));
 }
 
-/// It calls a tool about which the desk asks a person.
+/// It calls a tool about which the session host asks a person.
 pub fn is_asked_about_by_the_desk(cast: &dyn Cast) {
     if after::tells_after(cast) {
         return after::is_asked_about_by_the_desk(cast);

@@ -155,7 +155,7 @@ pub fn order(folder: &Path, allowance: &ToolAllowance) -> SessionOrder {
     }
 }
 
-/// A clerk that rules by an allowance, as a desk.
+/// A clerk that rules by an allowance, as a session host.
 pub fn desk(clerk: &Arc<Clerk>) -> Arc<dyn ftl_agents::contract::SessionHost> {
     clerk.clone()
 }
