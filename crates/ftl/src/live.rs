@@ -370,7 +370,7 @@ fn foot(rows: &[TaskRow], summary: &Summary, width: usize) -> Vec<String> {
     if paint::columns(&whole) + 3 > width { lines } else { vec![whole] }
 }
 
-/// What costs something: the purse of the run, without the meters of its loops.
+/// What costs something: the budget of the run, without the meters of its loops.
 fn bought(summary: &Summary) -> BTreeMap<String, Spent> {
     let costs = |name: &str| matches!(name, "tokens" | "money" | "turns" | UNPRICED);
     let meters = summary.meters.iter().filter(|(name, _)| costs(name));

@@ -1,4 +1,4 @@
-//! What needs a person, over all runs: one card for each thing that waits, what stands behind it, what can be done.
+//! What needs a person, over all runs: one card for each thing that waits, how much waits for it, what can be done.
 //!
 //! Cards are ranked by what waits behind them, not by their age: the answer that sets most free comes first.
 
@@ -41,7 +41,7 @@ pub struct Need {
     pub choices: Vec<String>,
     /// The time since when it waits.
     pub since: Time,
-    /// What stands behind it.
+    /// How much waits for it in turn.
     pub behind: Behind,
     /// What can be done.
     pub actions: Vec<PersonAction>,
@@ -65,7 +65,7 @@ pub enum NeedKind {
     Limit,
 }
 
-/// What stands behind something that waits.
+/// How much waits for something that waits for a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Behind {
     /// How many tasks cannot begin or go on before.

@@ -264,7 +264,7 @@ pub(crate) struct ForegroundRun<'a> {
 }
 
 impl<'a> ForegroundRun<'a> {
-    /// A wheel that shows the progress of one run.
+    /// Drives runs for a command, and shows the progress of one.
     pub(crate) fn new(session: &'a Session, stop: &'a StopSignal, out: &'a Out) -> ForegroundRun<'a> {
         ForegroundRun { session, stop, out, several: false }
     }
@@ -729,7 +729,7 @@ mod tests {
             Ok::<_, String>(library)
         };
         assert_eq!(opened("task").unwrap().looked_at(), (vec!["builder", "task"], vec![]));
-        // One that replaces an embedded one is checked, and so is what stands beside it.
+        // One that replaces an embedded one is checked, and so are the documents beside it.
         let folder = root.path().join(".ftl/protocols");
         std::fs::create_dir_all(&folder).unwrap();
         let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();

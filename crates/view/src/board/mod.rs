@@ -405,7 +405,7 @@ fn deepen(rows: &mut [TaskRow], above: &[Vec<usize>]) {
     }
 }
 
-/// How many tasks stand before each at least, by the parents of each. A plan has no cycles; what stands in one of a
+/// How many tasks stand before each at least, by the parents of each. A plan has no cycles; a task in a cycle of a
 /// broken plan, or behind it, gets no depth.
 pub(crate) fn depths(above: &[Vec<usize>]) -> Vec<usize> {
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); above.len()];

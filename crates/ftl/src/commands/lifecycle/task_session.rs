@@ -470,7 +470,7 @@ fn look(session: &Session, run: &RunId) -> Result<Option<ReplayedRun>, TaskSessi
     session.look_whole(run).map(Some).map_err(|error| TaskSessionError(session_failure(&error)))
 }
 
-/// What went wrong at the desk, as a failure of a command.
+/// What went wrong with a task or its run, as a failure of a command.
 pub(super) fn desk_failure(error: &DeskError) -> CommandError {
     match error {
         DeskError::Malformed(malformed) => malformed_failure(malformed),
