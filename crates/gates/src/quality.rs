@@ -304,7 +304,7 @@ fn line_of(text: &str, name: &str) -> Option<u64> {
     u64::try_from(at + 1).ok()
 }
 
-/// The name of an export: what stands before its brackets. A method of Go keeps its receiver's type.
+/// The name of an export: the text before its brackets. A method of Go keeps its receiver's type.
 fn name_of(export: &str) -> &str {
     let from = if export.starts_with('(') { export.find(')').unwrap_or(0) } else { 0 };
     let end = export[from..].find(['(', '<', '[']).filter(|at| from + at > 0 && *at > 0 || from == 0);
@@ -375,7 +375,7 @@ fn python_fits(old: &[&str], new: &[&str]) -> bool {
     (takes_all || (kept && in_order && still)) && optional
 }
 
-/// What stands between the brackets after the name.
+/// The text between the brackets after the name.
 fn parameters(export: &str) -> Option<Vec<&str>> {
     let rest = export[name_of(export).len()..].trim_start();
     let open = rest.find('(')?;
@@ -384,7 +384,7 @@ fn parameters(export: &str) -> Option<Vec<&str>> {
     Some(parts.collect())
 }
 
-/// What stands behind the brackets.
+/// The text behind the brackets.
 fn result(export: &str) -> &str {
     let rest = &export[name_of(export).len()..];
     let Some(open) = rest.find('(') else { return "" };

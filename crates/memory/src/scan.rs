@@ -21,7 +21,7 @@ pub enum Suspicion {
     Steering(&'static str),
     /// Letters that a person does not see.
     Invisible,
-    /// More than anybody looks at.
+    /// It is longer than what is looked at.
     TooLong,
     /// It came from inside an agent's process tree, and no person or gate has looked at it.
     FromAgent,

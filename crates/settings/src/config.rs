@@ -1,7 +1,7 @@
 //! Settings: what a run may use, who answers which role, who stands in for people, how long processes may
 //! take.
 //!
-//! Every setting has a default, so that a cap is a cap before anybody has written a file. Files are
+//! Every setting has a default, so that a cap is a cap before a person has written a file. Files are
 //! read in order and later ones win; each value remembers where it came from. A key that is not declared
 //! is an error: a cap with a typing mistake must not be no cap.
 

@@ -302,7 +302,7 @@ fn is_language(name: &str) -> bool {
     matches!(name, "LANG" | "LC_ALL" | "TZ")
 }
 
-/// What stands for the beginning of the name of a variable that holds a key.
+/// A variable with one of these in its name holds a key.
 const KEY_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
 /// Whether a variable holds what must never be seen, by its name.

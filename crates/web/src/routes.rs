@@ -212,7 +212,7 @@ fn fits(pattern: &'static str, path: &str) -> Option<BTreeMap<&'static str, Stri
     }
 }
 
-/// What stands behind a question mark.
+/// The parameters behind the question mark of a URL.
 pub(crate) fn query(text: &str) -> BTreeMap<String, String> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {

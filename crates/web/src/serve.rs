@@ -357,7 +357,7 @@ async fn respond(
     response
 }
 
-/// What stands in every answer.
+/// The headers of every answer.
 const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-store"),
     (

@@ -88,7 +88,7 @@ impl Hub {
         self.lock().iter().filter(|one| one.run.as_ref() == Some(run)).all(|one| one.is_told)
     }
 
-    /// Tells everybody, or those who follow a run.
+    /// Tells all followers, or those of a run.
     pub(crate) fn tell(&self, run: Option<&RunId>, event: &str, version: u64, data: &Json) {
         let text = message(event, version, data);
         for one in self.lock().iter_mut().filter(|one| run.is_none() || one.run.as_ref() == run) {

@@ -145,7 +145,7 @@ fn drain(child: &mut Child) -> Receiver<Vec<u8>> {
     told
 }
 
-/// What a command said that ended before anybody saw its run.
+/// What a command said that ended before its run was seen in the store.
 fn ended_early(said: &Receiver<Vec<u8>>) -> Result<Answer, ApiError> {
     let said = said.recv_timeout(LOOK * 20).unwrap_or_default();
     let document: Json = serde_json::from_slice(&said).unwrap_or_default();
