@@ -39,7 +39,7 @@ pub const MAX_SLOTS: usize = 64;
 /// How long until a slot is tried again where all are taken.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What is checked out.
+/// The files that a checkout is to have.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The commit that git shows there.
