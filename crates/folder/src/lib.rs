@@ -363,7 +363,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     Ok(rustix::fs::renameat(&old, from, &new, to)?)
 }
 
-/// What a name stands for.
+/// The kind of thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A folder, which may hold more names.
@@ -415,7 +415,7 @@ impl Folder {
         Ok(accessat(&self.open, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
     }
 
-    /// Where it was opened.
+    /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -475,7 +475,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// What it is itself.
+    /// The metadata of the folder itself.
     pub fn own_metadata(&self) -> io::Result<Metadata> {
         File::from(self.open.try_clone()?).metadata()
     }
