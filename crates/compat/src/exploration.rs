@@ -90,7 +90,7 @@ fn staged(cli: &GlobalArgs) -> Result<(Vec<ExplorerAnswer>, Vec<String>), Comman
     Ok(exploration::read_files(&Staging::of(cli)?.folder()?))
 }
 
-/// Where explorers stage their results.
+/// The place where explorers stage their results.
 enum Staging {
     /// Those of a campaign, wherever its files stand.
     Campaign(Box<Records>),
