@@ -94,7 +94,7 @@ fn staged(cli: &GlobalArgs) -> Result<(Vec<ExplorerAnswer>, Vec<String>), Comman
 enum Staging {
     /// Those of a campaign, wherever its files stand.
     Campaign(Box<Records>),
-    /// No campaign is kept here yet: the folder.
+    /// The folder that is used where no campaign is kept here yet.
     Bare(PathBuf),
 }
 

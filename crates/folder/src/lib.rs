@@ -290,13 +290,13 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut source, &mut target).map(drop)
 }
 
-/// The numbers of what is at a path, as it would be opened. A link at its end is told as a link.
+/// The metadata of what is at a path, as it would be opened. A link at its end is told as a link.
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     File::from(Way::of(path)?.reach(path, flags, Mode::empty())?).metadata()
 }
 
-/// The numbers of what is at a path, to be compared with a file that is known already: whichever way the path leads,
+/// The metadata of what is at a path, to be compared with a file that is known already: whichever way the path leads,
 /// equal numbers are that file. Never before a use of what is at the path.
 pub fn peek(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path)

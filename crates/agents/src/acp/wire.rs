@@ -78,7 +78,7 @@ impl Reply {
         let _ = self.0.respond_with_error(Error::new(ErrorCode::RESOURCE_NOT_FOUND, why));
     }
 
-    /// It is a method that is not known here.
+    /// Refuses a method that is not known here.
     pub(super) fn unknown(self) {
         let _ = self.0.respond_with_error(Error::method_not_found());
     }

@@ -207,7 +207,7 @@ impl Repo {
         }
     }
 
-    /// The slot of a number, if no process has it.
+    /// The slot of a number, if no other thread or process has it.
     fn try_slot(&self, number: usize, path: PathBuf) -> Result<Option<Slot>, GitError> {
         if !self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
             return Ok(None);
