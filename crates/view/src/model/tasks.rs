@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 
 use super::RunModel;
-use super::graph::{Node, Places, places_folded};
+use super::graph::{GraphNode, Places, places_folded};
 use crate::board::{TaskRow, TaskStage};
 use super::timeline::BarKind;
 use crate::cause::cause;
@@ -47,9 +47,9 @@ impl RunModel {
             let sums = self.timeline.sums(seq, now).into_iter();
             sums.filter(|(kind, _)| is_work(kind)).map(|(_, took)| took).sum()
         };
-        let nodes: Vec<Node<'_>> = rows
+        let nodes: Vec<GraphNode<'_>> = rows
             .iter()
-            .map(|row| Node { seq: &row.seq, depends: &row.depends, weight: weight(&row.seq) })
+            .map(|row| GraphNode { seq: &row.seq, depends: &row.depends, weight: weight(&row.seq) })
             .collect();
         places_folded(&nodes, folded)
     }

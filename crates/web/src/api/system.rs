@@ -86,7 +86,7 @@ pub(crate) fn lesson(server: &Server, asked: &Asked) -> Result<Answer, ApiError>
 
 pub(crate) fn protocol(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let name = asked.param("name");
-    let shelf = Shelf::load(&server.cli)?;
+    let shelf = LoadedProtocols::load(&server.cli)?;
     let found = shelf.library.machine(name);
     let found = found.ok_or_else(|| {
         ApiError::new(404, format!("there is no protocol `{name}`"), "`GET protocols` lists them")
