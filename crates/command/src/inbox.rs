@@ -64,7 +64,7 @@ fn left_overs(session: &Session, runs: &Runs) -> Result<Vec<Need>, CommandError>
             continue;
         }
         let Ok(model) = runs.at(run, None) else { continue };
-        let is_merged = || is_merged(session, run);
+        let is_merged = || runs.is_taken_over(run, || is_merged(session, run));
         let found = left_over(run.as_str(), &model, &known.summary, false);
         all.extend(found.filter(|need| need.kind != NeedKind::Landing || !is_merged()));
     }

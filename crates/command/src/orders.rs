@@ -10,8 +10,8 @@ use ftl_store::RunRow;
 use ftl_store::order::Order;
 use serde_json::{Value as Json, json};
 
-use crate::{CommandError, inbox};
 use crate::session::{session_failure, store_failure};
+use crate::{CommandError, inbox};
 
 /// How long a typed text is at most.
 pub const MAX_TYPED: usize = 64 * 1024;

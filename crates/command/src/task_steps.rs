@@ -83,7 +83,8 @@ impl Reader {
             }
             Fact::Heard { action, answer: Answer::Done(value), .. } => {
                 let Some(name) = self.asked.get(action).and_then(Performer::action) else { return };
-                let told = json!({ "entry": seq, "at": at, "action": name, "value": value, "instance": instance });
+                let told =
+                    json!({ "entry": seq, "at": at, "action": name, "value": value, "instance": instance });
                 if name.starts_with("lesson.") || name.starts_with("memory.") {
                     self.steps.lessons.push(told);
                 } else if is_gate(name) || matches!(name, "work.land" | "work.merge") {

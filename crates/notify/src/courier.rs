@@ -16,6 +16,7 @@ use ftl_view::notices::{NearLimits, Notice, of_entry};
 use crate::message::Message;
 use crate::options::Way;
 use crate::outbox::{self, Became};
+use crate::presence;
 use crate::ways::{SendError, Ways};
 
 /// How many entries are read at a time.
@@ -73,8 +74,15 @@ impl Courier {
         let mine = shared.clone();
         let work = move || {
             let board = Board::new(following.programs.clone());
-            let mut worker =
-                Worker { following, ways, board, near: NearLimits::default(), found: Vec::new(), sent: Vec::new(), shared: mine };
+            let mut worker = Worker {
+                following,
+                ways,
+                board,
+                near: NearLimits::default(),
+                found: Vec::new(),
+                sent: Vec::new(),
+                shared: mine,
+            };
             worker.work();
             worker.shared.lock().is_gone = true;
             worker.shared.changed.notify_all();
@@ -252,6 +260,11 @@ impl Worker {
         if said.is_empty() {
             return;
         }
+        if presence::looks(&*notes, clock::wall()) {
+            // The person sees it where they look.
+            let _ = outbox::settle(&*notes, way, &said, Became::Over, clock::wall());
+            return;
+        }
         let options = self.ways.options();
         let summary = self.summary();
         let worded: Vec<Notice> = said.iter().map(|one| self.with_words(one, &summary)).collect();
@@ -271,7 +284,11 @@ impl Worker {
     }
 
     fn with_words(&self, notice: &Notice, summary: &Summary) -> Notice {
-        if notice.run != self.following.run.as_str() { notice.clone() } else { notice.clone().asked_in(summary) }
+        if notice.run != self.following.run.as_str() {
+            notice.clone()
+        } else {
+            notice.clone().asked_in(summary)
+        }
     }
 
     fn summary(&self) -> Summary {

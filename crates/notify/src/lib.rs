@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `options` | what a person has chosen: which ways, which events, when |
 //! | `outbox` | notices in the store, and what is still to be sent |
+//! | `presence` | whether a person looks right now |
 //! | `message` | the words that are sent, and their signature |
 //! | `ways` | how each way sends |
 //! | `courier` | the thread |
@@ -17,6 +18,7 @@ mod courier;
 mod message;
 mod options;
 mod outbox;
+mod presence;
 mod ways;
 
 pub use courier::{Courier, Following, MAX_GOODBYE};
@@ -24,4 +26,5 @@ pub use ftl_view::notices::{Notice, NoticeKind};
 pub use message::{MAX_LINES, Message, hmac_sha256};
 pub use options::{NotifyOptions, QuietHours, Way};
 pub use outbox::{MAX_OUTBOX, MAX_TRIES};
+pub use presence::{AGAIN, LOOKS, look};
 pub use ways::{Hands, SendError, Ways};

@@ -33,7 +33,8 @@ impl Message {
     /// One message of several notices. `repo` is the name of the repository, `page` what links begin with.
     pub fn of(notices: &[Notice], repo: &str, page: &str, with_words: bool) -> Message {
         let is_urgent = notices.iter().any(|notice| notice.kind == NoticeKind::NeedsYou);
-        let lines: Vec<String> = notices.iter().take(MAX_LINES).map(|notice| line(notice, with_words)).collect();
+        let lines: Vec<String> =
+            notices.iter().take(MAX_LINES).map(|notice| line(notice, with_words)).collect();
         let mut body = lines.join("\n");
         if notices.len() > MAX_LINES {
             body.push_str(&format!("\nand {} more", notices.len() - MAX_LINES));
@@ -77,7 +78,8 @@ impl Message {
 }
 
 fn line(notice: &Notice, with_words: bool) -> String {
-    let words = notice.words.as_ref().filter(|_| with_words).map_or_else(String::new, |words| format!(": {words}"));
+    let words =
+        notice.words.as_ref().filter(|_| with_words).map_or_else(String::new, |words| format!(": {words}"));
     let text = safe(&one_line(&format!("{}{words}", notice.text)));
     let cut: String = text.chars().take(MAX_LETTERS).collect();
     format!("{cut} ({})", notice.command)
@@ -129,7 +131,11 @@ pub(crate) mod tests {
     fn signatures_are_those_of_rfc_4231() {
         let cases: [(&[u8], &[u8], &str); 3] = [
             (&[0x0b; 20], b"Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
-            (b"Jefe", b"what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
+            (
+                b"Jefe",
+                b"what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
             (
                 &[0xaa; 131],
                 b"Test Using Larger Than Block-Size Key - Hash Key First",

@@ -86,7 +86,10 @@ pub(crate) fn forget(notes: &dyn Notebook, run: &str) -> Result<(), StoreError> 
 
 /// Whether anything is still to be sent by a way.
 pub(crate) fn is_waiting(notes: &dyn Notebook, way: Way) -> Result<bool, StoreError> {
-    Ok(notes.notes(KIND)?.iter().any(|(_, body)| read(body).is_some_and(|one| one.left.contains_key(way.word()))))
+    Ok(notes
+        .notes(KIND)?
+        .iter()
+        .any(|(_, body)| read(body).is_some_and(|one| one.left.contains_key(way.word()))))
 }
 
 /// Takes what is to be sent by a way now: nobody else sends it for a while.
@@ -96,7 +99,9 @@ pub(crate) fn claim(notes: &dyn Notebook, way: Way, now: Time) -> Result<Vec<Not
         claimed.clear();
         for (_, body) in notes.all(KIND)? {
             let Some(mut one) = read(&body) else { continue };
-            let Some(left) = one.left.get_mut(way.word()).filter(|left| left.not_before <= now) else { continue };
+            let Some(left) = one.left.get_mut(way.word()).filter(|left| left.not_before <= now) else {
+                continue;
+            };
             left.not_before = now + millis(CLAIM);
             write(notes, &one)?;
             claimed.push(one.notice);
@@ -125,7 +130,9 @@ pub(crate) fn settle(
 ) -> Result<(), StoreError> {
     notes.amend(&mut |notes| {
         for notice in all {
-            let Some(mut one) = notes.get(KIND, &notice.key())?.and_then(|body| read(&body)) else { continue };
+            let Some(mut one) = notes.get(KIND, &notice.key())?.and_then(|body| read(&body)) else {
+                continue;
+            };
             let left = one.left.get_mut(way.word()).filter(|_| became == Became::Failed);
             let is_over = left.is_none_or(|left| {
                 left.tries += 1;

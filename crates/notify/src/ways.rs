@@ -84,7 +84,8 @@ impl Ways {
 
     fn webhook(&self, message: &Message) -> Result<(), SendError> {
         let body = message.document.to_string();
-        let mut headers = vec![("content-type", String::from("application/json")), ("ftl-delivery", message.key())];
+        let mut headers =
+            vec![("content-type", String::from("application/json")), ("ftl-delivery", message.key())];
         if let Some(key) = &self.options.webhook_key {
             let signature = hmac_sha256(key.as_bytes(), body.as_bytes());
             headers.push(("ftl-signature-256", format!("sha256={signature}")));

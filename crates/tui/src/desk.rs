@@ -1,5 +1,7 @@
 //! What is read for the screens, and what is sent: the store is looked at only when it has changed.
 
+use std::time::Instant;
+
 use ftl_command::documents::Documents;
 use ftl_command::follow::Runs;
 use ftl_command::known::RunOverview;
@@ -8,7 +10,9 @@ use ftl_command::task_steps::{TaskSteps, instances_of};
 use ftl_command::{CommandError, inbox};
 use ftl_engine::executors::transcript::conversations;
 use ftl_engine::session::Session;
+use ftl_folder::clock::wall;
 use ftl_folder::id::RunId;
+use ftl_notify::{AGAIN, look};
 use ftl_store::{Most, journal};
 use ftl_view::actions::{Known, PersonAction, actions, open_questions};
 use ftl_view::board::{Board, TaskRow, TaskStage};
@@ -157,13 +161,24 @@ pub(crate) struct Desk {
     seen: Option<(u64, Screen, Option<String>, Option<String>, Option<u64>)>,
     /// What lessons are looked for; all of them where it is empty.
     recall: String,
+    /// When it was last said that somebody looks.
+    looked: Option<Instant>,
     pub(crate) shown: Shown,
 }
 
 impl Desk {
     pub(crate) fn open(session: Session, by: String, documents: Box<dyn Documents>) -> Desk {
         let runs = Runs::new(session.store().clone(), session.library().clone());
-        Desk { session, runs, by, documents, seen: None, recall: String::new(), shown: Shown::default() }
+        Desk {
+            session,
+            runs,
+            by,
+            documents,
+            seen: None,
+            recall: String::new(),
+            looked: None,
+            shown: Shown::default(),
+        }
     }
 
     /// Reads what has changed; whether anything has.
@@ -245,7 +260,7 @@ impl Desk {
     /// Lessons, a line each: those that were looked for, or all of them.
     fn lessons(&self) -> Vec<String> {
         let found = match self.recall.as_str() {
-            "" => self.documents.document(&["memory", "context", "--all"]),
+            "" => self.documents.document(&["memory", "export"]),
             words => self.documents.document(&["memory", "query", "--", words]),
         };
         let document = match found {
@@ -308,6 +323,14 @@ impl Desk {
         }
     }
 
+    /// Somebody looks: whoever would tell them of something need not.
+    pub(crate) fn look_again(&mut self) {
+        if self.looked.is_none_or(|when| when.elapsed() >= AGAIN) {
+            self.looked = Some(Instant::now());
+            let _ = look(&**self.session.records().store(), wall());
+        }
+    }
+
     /// Leaves an order; what to say of it.
     pub(crate) fn send(&mut self, run: &str, order: Json, name: &str) -> String {
         self.seen = None;
@@ -329,7 +352,8 @@ impl Desk {
         let words: Vec<&str> = words.split_whitespace().collect();
         match self.documents.document(&words) {
             Ok(document) => {
-                self.shown.reading = if words.first() == Some(&"diff") { patch(&document) } else { flat(&document, 0) };
+                self.shown.reading =
+                    if words.first() == Some(&"diff") { patch(&document) } else { flat(&document, 0) };
                 String::new()
             }
             Err(error) => format!("{} ({})", error.message, error.hint),
@@ -352,8 +376,10 @@ fn word_of(role: &str, line: &Json) -> Option<String> {
 /// A lesson in two lines: its name with what it has done, and what it says.
 fn lesson(one: &Json) -> [String; 2] {
     let text = |name: &str| one[name].as_str().unwrap_or_default();
-    let (helped, failed) = (one["times_helped"].as_u64().unwrap_or(0), one["times_failed"].as_u64().unwrap_or(0));
-    let worth = if helped + failed > 0 { format!("  helped {helped}, failed {failed}") } else { String::new() };
+    let (helped, failed) =
+        (one["times_helped"].as_u64().unwrap_or(0), one["times_failed"].as_u64().unwrap_or(0));
+    let worth =
+        if helped + failed > 0 { format!("  helped {helped}, failed {failed}") } else { String::new() };
     let says = [text("trigger"), text("fix"), text("insight")].into_iter().filter(|text| !text.is_empty());
     let says = says.map(ftl_view::paint::one_line).collect::<Vec<_>>().join(" → ");
     [format!("{}{worth}", text("name")), format!("    {says}")]
@@ -363,8 +389,12 @@ fn lesson(one: &Json) -> [String; 2] {
 fn brief(model: &RunModel, task: &str) -> Vec<String> {
     let plan = model.board.root().and_then(|root| root.tracked.get("plan"));
     let tasks = plan.map(|plan| plan.field("tasks").items()).unwrap_or_default();
-    let Some(found) = tasks.iter().find(|one| one.field("seq").as_text() == Some(task)) else { return Vec::new() };
-    let list = |name: &str| found.field(name).items().iter().filter_map(|one| one.as_text()).collect::<Vec<_>>().join(" ");
+    let Some(found) = tasks.iter().find(|one| one.field("seq").as_text() == Some(task)) else {
+        return Vec::new();
+    };
+    let list = |name: &str| {
+        found.field(name).items().iter().filter_map(|one| one.as_text()).collect::<Vec<_>>().join(" ")
+    };
     let text = |name: &str| found.field(name).as_text().unwrap_or_default().to_owned();
     let all = [("changes", list("delta")), ("verified by", text("verify")), ("objective", text("objective"))];
     let told = all.into_iter().filter(|(_, value)| !value.is_empty());
@@ -378,7 +408,11 @@ fn patch(document: &Json) -> Vec<String> {
         return vec![String::from("nothing has landed, and nothing is kept")];
     }
     let lines = parts.iter().flat_map(|part| {
-        let head = format!("{} {}", part["what"].as_str().unwrap_or_default(), part["task"].as_str().unwrap_or_default());
+        let head = format!(
+            "{} {}",
+            part["what"].as_str().unwrap_or_default(),
+            part["task"].as_str().unwrap_or_default()
+        );
         let patch = part["patch"].as_str().unwrap_or_default();
         std::iter::once(head).chain(patch.lines().map(str::to_owned)).collect::<Vec<_>>()
     });

@@ -77,9 +77,11 @@ fn reading(frame: &mut Frame<'_>, area: Rect, (words, line): (&str, usize), line
         _ => Style::new(),
     };
     let shown = lines.iter().skip(line).map(|line| Line::from(Span::styled(safe(line), style(line))));
-    let title = format!(" ftl {} · {} of {} · Esc closes ", safe(words), (line + 1).min(lines.len()), lines.len());
+    let title =
+        format!(" ftl {} · {} of {} · Esc closes ", safe(words), (line + 1).min(lines.len()), lines.len());
     frame.render_widget(Clear, area);
-    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()).block(Block::bordered().title(title)), area);
+    frame
+        .render_widget(Paragraph::new(shown.collect::<Vec<_>>()).block(Block::bordered().title(title)), area);
 }
 
 /// The bottom line: what is typed, what was said, or the keys that count here.
@@ -366,7 +368,10 @@ fn path_lines(path: &[Json]) -> Vec<Line<'static>> {
     let mut attempts: Vec<(u64, Vec<String>)> = Vec::new();
     for step in path {
         let instance = step[2].as_u64().unwrap_or(0);
-        let visits = step[5].as_u64().filter(|visits| *visits > 1).map_or_else(String::new, |visits| format!("@{visits}"));
+        let visits = step[5]
+            .as_u64()
+            .filter(|visits| *visits > 1)
+            .map_or_else(String::new, |visits| format!("@{visits}"));
         let state = format!("{}{visits}", step[4].as_str().unwrap_or_default());
         match attempts.last_mut() {
             Some((last, states)) if *last == instance => states.push(state),
@@ -425,11 +430,14 @@ fn journal(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
 /// How an amount grew, as one line of blocks: a place for each stretch of the run.
 fn spark(points: &[(Time, u64)], wide: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let (Some((first, _)), Some((last, most))) = (points.first(), points.last()) else { return String::new() };
+    let (Some((first, _)), Some((last, most))) = (points.first(), points.last()) else {
+        return String::new();
+    };
     let took = last.saturating_sub(*first).max(1);
     let place = |at: usize| {
         let until = first + took * (at as u64 + 1) / wide as u64;
-        let reached = points.iter().take_while(|(when, _)| *when <= until).last().map_or(0, |(_, amount)| *amount);
+        let reached =
+            points.iter().take_while(|(when, _)| *when <= until).last().map_or(0, |(_, amount)| *amount);
         BLOCKS[usize::try_from(reached * 7 / (*most).max(1)).unwrap_or(7).min(7)]
     };
     (0..wide).map(place).collect()
@@ -489,9 +497,8 @@ fn help(frame: &mut Frame<'_>) {
     let keys: Vec<Key> = of_terminal().collect();
     let (wide, high) = (area.width.min(100), area.height.min(u16::try_from(keys.len()).unwrap_or(20) + 2));
     let place = Rect::new((area.width - wide) / 2, (area.height - high) / 2, wide, high);
-    let line = |key: &Key| {
-        Line::from(vec![Span::styled(format!("{:<8} ", key.key), STRONG), Span::raw(key.does)])
-    };
+    let line =
+        |key: &Key| Line::from(vec![Span::styled(format!("{:<8} ", key.key), STRONG), Span::raw(key.does)]);
     let lines: Vec<Line<'static>> = keys.iter().map(line).collect();
     frame.render_widget(Clear, place);
     let all = Paragraph::new(lines);
@@ -555,7 +562,10 @@ mod tests {
             let state = State { screen: Screen::Journal, run, right: true, full: true, ..State::default() };
             let picture = drawn(&state, size);
             assert!(picture.contains("\"to\": \"DONE\"") || picture.contains("to"), "{picture}");
-            assert!(picture.contains("The fact in full") && !picture.contains("Enter goes back"), "{picture}");
+            assert!(
+                picture.contains("The fact in full") && !picture.contains("Enter goes back"),
+                "{picture}"
+            );
         }
     }
 

@@ -59,6 +59,7 @@ fn turn(desk: &mut Desk, terminal: &mut ratatui::DefaultTerminal) -> std::io::Re
             continue;
         }
         drawn = None;
+        desk.look_again();
         let Event::Key(typed) = read()? else { continue };
         if typed.kind == KeyEventKind::Release {
             continue;

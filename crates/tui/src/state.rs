@@ -117,8 +117,26 @@ pub(crate) enum TaskPane {
 
 /// The words that a command is completed from: screens, and commands that look.
 const VERBS: [&str; 20] = [
-    "you", "runs", "board", "task", "journal", "money", "lessons", "system", "status", "why", "diff", "salvage",
-    "agents", "config", "doctor", "protocols", "query", "stats", "related", "quit",
+    "you",
+    "runs",
+    "board",
+    "task",
+    "journal",
+    "money",
+    "lessons",
+    "system",
+    "status",
+    "why",
+    "diff",
+    "salvage",
+    "agents",
+    "config",
+    "doctor",
+    "protocols",
+    "query",
+    "stats",
+    "related",
+    "quit",
 ];
 
 /// How many rows a page is.
@@ -185,7 +203,12 @@ impl State {
         let task = match self.screen {
             Screen::Board => shown.chosen_task(self),
             Screen::Task => self.task.clone(),
-            Screen::You | Screen::Runs | Screen::Journal | Screen::Money | Screen::Lessons | Screen::System => None,
+            Screen::You
+            | Screen::Runs
+            | Screen::Journal
+            | Screen::Money
+            | Screen::Lessons
+            | Screen::System => None,
         };
         Some(task.map_or_else(|| run.clone(), |task| format!("{run}/{task}")))
     }
@@ -209,7 +232,9 @@ impl State {
             '[' => self.at = Some(self.at.unwrap_or(shown.head).saturating_sub(1).max(1)),
             ']' => self.at = self.at.map(|at| at + 1).filter(|at| *at < shown.head),
             'w' | 'd' => match self.chosen(shown) {
-                Some(chosen) => return self.look(format!("{} {chosen}", if letter == 'w' { "why" } else { "diff" })),
+                Some(chosen) => {
+                    return self.look(format!("{} {chosen}", if letter == 'w' { "why" } else { "diff" }));
+                }
                 None => self.note = String::from("no run is chosen"),
             },
             'l' => {
@@ -431,7 +456,11 @@ mod tests {
         press(&mut state, "jj");
         assert_eq!(state.reading, Some((String::from("doctor"), 2)), "it has three lines");
         press(&mut state, "jq");
-        assert_eq!((state.reading.take(), state.screen), (None, Screen::Money), "the first other key closes it");
+        assert_eq!(
+            (state.reading.take(), state.screen),
+            (None, Screen::Money),
+            "the first other key closes it"
+        );
         assert_eq!(press(&mut state, "q"), Effect::Quit);
     }
 

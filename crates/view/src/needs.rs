@@ -147,8 +147,7 @@ pub fn left_over(name: &str, model: &RunModel, summary: &Summary, is_merged: boo
 /// The cards of all runs, what sets most free first; of two equal ones the older.
 pub fn rank(cards: &mut [Need]) {
     cards.sort_by(|left, right| {
-        let weight =
-            |need: &Need| (order_of(need.kind), need.behind.tasks, need.behind.money_per_minute);
+        let weight = |need: &Need| (order_of(need.kind), need.behind.tasks, need.behind.money_per_minute);
         weight(right).cmp(&weight(left)).then(left.since.cmp(&right.since)).then(left.id.cmp(&right.id))
     });
 }
@@ -274,15 +273,26 @@ impl Card<'_> {
     fn blocked(&self, blocked: &[&TaskRow], all: usize) -> Need {
         let run = self.name;
         let told = blocked.iter().take(MAX_TOLD).map(|row| {
-            let why = if let TaskStage::Blocked(why) = &row.stands { plain(&cause(why)) } else { String::new() };
+            let why =
+                if let TaskStage::Blocked(why) = &row.stands { plain(&cause(why)) } else { String::new() };
             format!("{} {}: {why}", row.seq, row.slug)
         });
         let told: Vec<String> = told.collect();
         let more = blocked.len().saturating_sub(MAX_TOLD);
         let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
         let mut card = self.blank(NeedKind::Blocked, 0, "left_over");
-        card.text = format!("{} of {all} tasks are blocked; their work is kept\n{}{more}", blocked.len(), told.join("\n"));
-        card.behind.tasks = self.model.board.rows().iter().filter(|row| matches!(row.stands, TaskStage::Unreachable(_))).count();
+        card.text = format!(
+            "{} of {all} tasks are blocked; their work is kept\n{}{more}",
+            blocked.len(),
+            told.join("\n")
+        );
+        card.behind.tasks = self
+            .model
+            .board
+            .rows()
+            .iter()
+            .filter(|row| matches!(row.stands, TaskStage::Unreachable(_)))
+            .count();
         card.behind.money_per_minute = 0;
         let retry = format!("ftl retry {run}");
         card.actions = vec![plain_action("retry", "Try them again", retry), put_away(run)];

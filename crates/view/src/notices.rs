@@ -85,7 +85,8 @@ impl Notice {
     pub fn asked_in(mut self, summary: &Summary) -> Notice {
         if let Some(Waits::Action(action)) = &self.waits {
             let action = action.to_string();
-            let fits = |wait: &&RunWait| wait.instance == self.instance && wait.action.as_ref() == Some(&action);
+            let fits =
+                |wait: &&RunWait| wait.instance == self.instance && wait.action.as_ref() == Some(&action);
             let found = summary.waits.iter().find(fits).map(|wait| wait.text.clone());
             self.words = found.or(self.words);
         }
@@ -132,7 +133,9 @@ pub fn of_entry(board: &Board, run: &str, entry: &Entry, near: &mut NearLimits) 
         Fact::Paid(Payment::Meter { .. } | Payment::Back { .. } | Payment::Attempts { .. }) => Vec::new(),
         Fact::Opened(_) | Fact::Heard { .. } | Fact::Set { .. } | Fact::Moved { .. } => Vec::new(),
         Fact::Emitted { .. } | Fact::Refilled { .. } | Fact::Reserved { .. } => Vec::new(),
-        Fact::Released { .. } | Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } => Vec::new(),
+        Fact::Released { .. } | Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } => {
+            Vec::new()
+        }
         Fact::Suspended { .. } | Fact::Resumed { .. } | Fact::Adopted { .. } => Vec::new(),
     }
 }
@@ -178,8 +181,15 @@ impl About<'_> {
 
     fn ended(&self, end: End) -> Notice {
         let rows = self.board.rows();
-        let landed = rows.iter().filter(|row| self.board.last_of(&row.seq).is_some_and(|one| self.has_landed(one))).count();
-        let tasks = if rows.is_empty() { String::new() } else { format!(", {landed} of {} tasks landed", rows.len()) };
+        let landed = rows
+            .iter()
+            .filter(|row| self.board.last_of(&row.seq).is_some_and(|one| self.has_landed(one)))
+            .count();
+        let tasks = if rows.is_empty() {
+            String::new()
+        } else {
+            format!(", {landed} of {} tasks landed", rows.len())
+        };
         let title = self.board.root().map(title).unwrap_or_default();
         let words = (!title.is_empty()).then_some(title);
         self.notice(NoticeKind::Ended, format!("run {} ended: {}{tasks}", self.run, end_word(end)), words)
@@ -213,7 +223,9 @@ impl About<'_> {
         let purses = self.board.machine().purses(ROOT);
         let mut told = Vec::new();
         for (meter, purse) in purses.into_iter().flatten() {
-            let Some(limit) = purse.limit.filter(|limit| *limit > 0 && BOUGHT.contains(&&**meter)) else { continue };
+            let Some(limit) = purse.limit.filter(|limit| *limit > 0 && BOUGHT.contains(&&**meter)) else {
+                continue;
+            };
             let is_near = u128::from(purse.used) * 100 >= u128::from(limit) * u128::from(NEAR);
             if !is_near || near.0.insert(meter.to_string(), limit) == Some(limit) {
                 continue;
@@ -221,12 +233,18 @@ impl About<'_> {
             let unit = Unit::of_meter(meter);
             let (used, limit) = (unit.show(purse.used), unit.show(limit));
             let text = format!("run {} has used {used} of {limit} {meter}", self.run);
-            told.push(Notice { instance: 0, command: format!("ftl why {}", self.run), ..self.notice(NoticeKind::Limit, text, None) });
+            told.push(Notice {
+                instance: 0,
+                command: format!("ftl why {}", self.run),
+                ..self.notice(NoticeKind::Limit, text, None)
+            });
         }
         // One entry may near several limits: one notice tells of all.
         let mut told = told.into_iter();
         let first = told.next();
-        let joined = first.map(|first| told.fold(first, |all, one| Notice { text: format!("{}; {}", all.text, one.text), ..all }));
+        let joined = first.map(|first| {
+            told.fold(first, |all, one| Notice { text: format!("{}; {}", all.text, one.text), ..all })
+        });
         joined.into_iter().collect()
     }
 }

@@ -2,7 +2,7 @@
 // The page itself: where one is, the keys, the badge, the colours.
 
 import { command, fill, h } from './dom.js';
-import { checkChain, follow, get, isFile, open, readFrom } from './api.js';
+import { checkChain, follow, get, isFile, me, open, post, readFrom } from './api.js';
 import { runs, you } from './pages.js';
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
@@ -140,6 +140,13 @@ async function begin() {
   }
   const chain = document.getElementById('chain');
   if (chain) checkChain().then((text) => { chain.textContent = text; chain.className = text.startsWith('✓') ? 'good' : 'bad'; });
+  if (!isFile() && me.may.includes('speak')) {
+    // Whoever looks is told here, and by no message.
+    const look = () => { if (document.hasFocus()) post('looks', {}).catch(() => {}); };
+    window.setInterval(look, 45000);
+    window.addEventListener('focus', look);
+    look();
+  }
   window.addEventListener('hashchange', show);
   await show();
 }

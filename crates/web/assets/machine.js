@@ -30,7 +30,7 @@ export function machine(name, shapes, paint) {
       h('rect', { x: state.x, y: state.y, width: state.width, height: state.height, rx: 9 }), state.last && h('rect.ring', { x: state.x + 3.5, y: state.y + 3.5, width: state.width - 7, height: state.height - 7, rx: 6 }),
       h('text', { x, y: y + 4.6 }, state.short), badge && h('text.visits', { x: state.x + state.width - 2, y: state.y - 4 }, badge));
   });
-  const texts = shapes.labels.map(([x, y, all]) => h('g.label', null, all.map((line, at) => h('text', { x, y: y - ((all.length - 1) * 14) / 2 + 4 + at * 14 }, line))));
+  const texts = shapes.labels.map(([x, y, all]) => h('g.label', null, h('rect', { x: x - 3 - Math.max(...all.map((line) => line.length)) * 3, y: y - all.length * 7 - 1, width: Math.max(...all.map((line) => line.length)) * 6 + 6, height: all.length * 14 + 2 }), all.map((line, at) => h('text', { x, y: y - ((all.length - 1) * 14) / 2 + 4 + at * 14 }, line))));
   const [wide, high] = [shapes.width + 40, shapes.height + 40];
   return h('div.stage', { tabindex: 0, role: 'region', 'aria-label': `Picture of ${name}` },
     h('svg.machine', { width: wide, height: high, viewBox: `-20 -20 ${wide} ${high}`, role: 'img', 'aria-label': `States and edges of ${name}; the table below says the same` },

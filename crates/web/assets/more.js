@@ -176,7 +176,7 @@ export async function system() {
     get(path).then((answer) => fill(box, show(answer)), (error) => fill(box, h('p.bad', null, error.message)));
     return h('section', null, h('div.row', null, h('h2.grow', null, title), command(words)), box);
   };
-  const sign = (/** @type {string} */ level) => (/fine|ok|good/.test(level) ? h('span.good', null, '✓') : /look|warn|note/.test(level) ? h('span.warn', null, '!') : h('span.bad', null, '✗'));
+  const sign = (/** @type {string} */ level) => (level === 'fine' ? h('span.good', null, '✓') : level === 'look' ? h('span.warn', null, '!') : h('span.bad', null, '✗'));
   const findings = (/** @type {any[]} */ all, /** @type {string} */ caption) => table(caption, ['', 'area', 'what', 'what to do'], all.map((one) => [h('span', { title: one.level }, sign(one.level), h('span.unseen', null, one.level)), one.area, one.text, one.hint ?? '']));
   const doctor = (/** @type {any} */ one) => [h('p', { class: one.ready ? 'good' : 'warn' }, one.ready ? '✓ One can work here.' : '! Something is missing before one can work here.'), Array.isArray(one.work) && findings(one.work, 'Work'), Array.isArray(one.findings) && h('details', { open: one.ok === false }, h('summary', null, `${counted(one.findings.length, 'thing')} that were looked at`), findings(one.findings, 'Findings'))];
   const yes = (/** @type {any} */ value) => (value === true || value === 'yes' || value === 'before' ? h('span.good', null, `✓ ${value === true ? '' : value}`) : value === false || value === 'no' ? h('span.quiet', null, '–') : value === 'after' ? h('span.warn', null, 'after') : String(value ?? ''));

@@ -146,6 +146,12 @@ pub const ROUTES: &[Route] = &[
         "Takes back what it delivered to the branch.",
         api::orders::undo,
     ),
+    post(
+        "looks",
+        ("any", "any"),
+        "Says that a person looks at the page: no notice is sent meanwhile.",
+        api::looks,
+    ),
     get("orders/{order}", "reply", &[], "What became of an order.", api::orders::reply),
     get(
         "lessons",
@@ -167,7 +173,12 @@ pub const ROUTES: &[Route] = &[
     get("config", "any", &[], "Every setting with its origin.", api::system::config),
     get("doctor", "any", &[], "Whether one can work here.", api::system::doctor),
     get("salvage", "any", &[], "The work that is kept.", api::system::salvage),
-    post("salvage", ("kept", "any"), "Brings kept work back as a branch; it stays kept.", api::system::bring_back),
+    post(
+        "salvage",
+        ("kept", "any"),
+        "Brings kept work back as a branch; it stays kept.",
+        api::system::bring_back,
+    ),
     get(
         "events",
         "events",

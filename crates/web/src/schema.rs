@@ -220,7 +220,10 @@ fn need() -> Json {
         ("title", text()),
         ("instance", count()),
         ("task", or_null("string")),
-        ("kind", json!({ "enum": ["question", "word", "held", "interrupted", "blocked", "landing", "limit"] })),
+        (
+            "kind",
+            json!({ "enum": ["question", "word", "held", "interrupted", "blocked", "landing", "limit"] }),
+        ),
         ("state", text()),
         ("text", text()),
         ("choices", list(text())),

@@ -61,7 +61,10 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("lifecycle", &["core", "language", "folder", "process", "store"]),
     (
         "settings",
-        &["core", "language", "folder", "process", "memory", "agents", "store", "git", "code", "records", "view"],
+        &[
+            "core", "language", "folder", "process", "memory", "agents", "store", "git", "code", "records",
+            "view",
+        ],
     ),
     ("notify", &["core", "folder", "process", "store", "view"]),
     ("engine", BELOW_THE_ENGINE),

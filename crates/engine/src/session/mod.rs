@@ -29,8 +29,8 @@ use ftl_language::library::Library;
 
 pub use self::find::{Driven, RunTarget, driven, find};
 use self::notify::Woken;
-use self::options::OptionFiles;
 pub use self::notify::{Bell, notify_options};
+use self::options::OptionFiles;
 pub use self::options::{LargePlan, RunOptions, check_plan};
 pub use self::task::ReplayedRun;
 pub use self::wiring::{PromptsError, prompts, secrets};
@@ -464,7 +464,8 @@ impl Session {
         let since = todo.entries.first().map_or(driver.summary().entry, |entry| entry.seq - 1);
         let courier = self.or_give_back(&lease, self.courier(&run, since))?;
         let mut woken = Woken { watch, courier: courier.as_ref() };
-        let rest = drive(driver, todo, &workplace.workshop, &clock, stop, &mut woken).map_err(SessionError::from);
+        let rest =
+            drive(driver, todo, &workplace.workshop, &clock, stop, &mut woken).map_err(SessionError::from);
         if let Some(sites) = &workplace.sites {
             sites.end_checks();
         }

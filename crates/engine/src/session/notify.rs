@@ -33,7 +33,8 @@ pub fn notify_options(
     let set = &config.settings().notify;
     let quiet = QuietHours::parse(&set.quiet);
     if quiet.is_none() && !set.quiet.trim().is_empty() {
-        let message = format!("notify.quiet is `{}`, and no hours (hint: write them as 22:00-07:00)", set.quiet);
+        let message =
+            format!("notify.quiet is `{}`, and no hours (hint: write them as 22:00-07:00)", set.quiet);
         return Err(SessionError::Machine(message));
     }
     let secret = |name: &str| Some(name.trim()).filter(|name| !name.is_empty()).and_then(variable);

@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::campaigns::{GO, builds, repository, task};
 use crate::live::Terminal;
 use crate::runs::ASK;
+use crate::serving::Page;
 use crate::support::{Dir, until};
 
 /// Somebody on loopback who takes what is posted, and answers with these statuses in turn, the last one for ever.
@@ -110,7 +111,8 @@ fn a_question_is_told_without_its_words_and_signed() {
     dir.protocol("ask", ASK);
     let taker = Taker::answering(&[200]);
     settings(&dir, &format!("webhook = \"{}\"\nwebhook_key_env = \"HOOK_KEY\"\n", taker.address));
-    let ended = dir.command(&["run", "ask", "objective=x", "--json"]).env("HOOK_KEY", "test-key").output().unwrap();
+    let ended =
+        dir.command(&["run", "ask", "objective=x", "--json"]).env("HOOK_KEY", "test-key").output().unwrap();
     let run: Json = serde_json::from_slice(&ended.stdout).unwrap();
     let (head, body) = taker.next();
     let told: Json = serde_json::from_str(&body).unwrap();
@@ -131,7 +133,10 @@ fn what_nobody_takes_is_sent_by_the_next_driver() {
     let dir = Dir::new();
     dir.protocol("ask", ASK);
     let taker = Taker::answering(&[503, 200]);
-    settings(&dir, &format!("ntfy = \"{}\"\nwords = true\npage = \"http://127.0.0.1:7717\"\n", taker.address));
+    settings(
+        &dir,
+        &format!("ntfy = \"{}\"\nwords = true\npage = \"http://127.0.0.1:7717\"\n", taker.address),
+    );
     let (first, _) = dir.run(&["ask", "objective=x"]);
     let (head, body) = taker.next();
     assert!(head.contains("priority: 4") && head.contains("click: http://127.0.0.1:7717/#/"), "{head}");
@@ -176,6 +181,19 @@ fn a_repository_tells_nobody_whom_to_tell() {
     assert_ne!(refused.code, 0, "{refused:?}");
     assert!(refused.err.contains("[notify]") && refused.err.contains(".ftl/config.toml"), "{refused:?}");
     assert!(!dir.path("stolen").exists());
+}
+
+#[test]
+fn whoever_looks_at_the_page_gets_no_message() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK);
+    let taker = Taker::answering(&[200]);
+    settings(&dir, &format!("webhook = \"{}\"\n", taker.address));
+    let page = Page::session(&dir, &[]);
+    assert_eq!(page.post("looks", &json!({})).status, 200);
+    dir.run(&["ask", "objective=x"]);
+    // The command waits for what it has to send: nothing comes after it.
+    assert!(taker.posted.try_recv().is_err());
 }
 
 #[test]

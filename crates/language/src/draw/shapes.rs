@@ -114,11 +114,8 @@ impl Shapes {
     /// The line from a state to itself, at the right of its box.
     fn turn(&mut self, name: &str, label: &str, (x, y): (f64, f64)) {
         let (out, end, low, high) = (x + TURN - 6.0, x + HEAD - 1.0, y + 9.0, y - 9.0);
-        let line = format!(
-            "M{x:.1} {low:.1}C{out:.1} {:.1} {out:.1} {:.1} {end:.1} {high:.1}",
-            y + 15.0,
-            y - 12.0
-        );
+        let line =
+            format!("M{x:.1} {low:.1}C{out:.1} {:.1} {out:.1} {:.1} {end:.1} {high:.1}", y + 15.0, y - 12.0);
         let head = format!("M{x:.1} {high:.1}l8 -4.2v8.4z");
         let (from, to, label) = (name.to_owned(), name.to_owned(), label.to_owned());
         let words = lines(&label);
@@ -136,7 +133,11 @@ mod tests {
     #[test]
     fn every_state_and_every_edge_has_a_shape() {
         let state = |name: &str, last: bool| DrawnState { name: name.to_owned(), last, can_hold: false };
-        let arrow = |from: &str, to: &str| Arrow { from: from.to_owned(), to: to.to_owned(), label: String::from("if so") };
+        let arrow = |from: &str, to: &str| Arrow {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            label: String::from("if so"),
+        };
         let machine = Machine {
             name: String::from("m"),
             states: vec![state("A", false), state("B", false), state("C", true)],
@@ -147,10 +148,16 @@ mod tests {
         assert_eq!(names, ["A", "B", "C"]);
         for edge in &machine.edges {
             let found = drawn.edges.iter().find(|one| one.from == edge.from && one.to == edge.to);
-            assert!(found.is_some_and(|one| one.line.starts_with('M') && one.head.starts_with('M')), "{edge:?}");
+            assert!(
+                found.is_some_and(|one| one.line.starts_with('M') && one.head.starts_with('M')),
+                "{edge:?}"
+            );
         }
         let inside = |one: &StateShape| {
-            one.x >= 0.0 && one.y >= 0.0 && one.x + one.width <= drawn.width && one.y + one.height <= drawn.height
+            one.x >= 0.0
+                && one.y >= 0.0
+                && one.x + one.width <= drawn.width
+                && one.y + one.height <= drawn.height
         };
         assert!(drawn.states.iter().all(inside), "{drawn:?}");
     }

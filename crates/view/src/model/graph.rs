@@ -60,7 +60,8 @@ pub fn places_folded(nodes: &[GraphNode<'_>], folded: &BTreeSet<usize>) -> Place
     let depth = depths(&above);
     let columns = ordered(&above, &depth);
     let (mut x, mut y) = (vec![0; nodes.len()], vec![0; nodes.len()]);
-    let is_folded = |column: usize| folded.contains(&column) && columns.get(column).is_some_and(|all| all.len() > 1);
+    let is_folded =
+        |column: usize| folded.contains(&column) && columns.get(column).is_some_and(|all| all.len() > 1);
     let height = |column: usize, tasks: &[usize]| if is_folded(column) { 1 } else { tasks.len() };
     let highest = columns.iter().enumerate().map(|(at, tasks)| height(at, tasks)).max().unwrap_or(0);
     let (mut groups, mut box_of) = (Vec::new(), BTreeMap::new());

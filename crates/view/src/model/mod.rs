@@ -72,7 +72,9 @@ impl RunModel {
         if let Some(seq) = self.board.task_of(entry.instance) {
             return seq.to_owned();
         }
-        let Fact::Asked { thread: ThreadId::Item { key, .. }, .. } = &entry.fact else { return String::new() };
+        let Fact::Asked { thread: ThreadId::Item { key, .. }, .. } = &entry.fact else {
+            return String::new();
+        };
         self.board.task_label(key).map_or_else(String::new, |_| key.to_string())
     }
 }

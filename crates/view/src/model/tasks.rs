@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 
 use super::RunModel;
 use super::graph::{GraphNode, Places, places_folded};
-use crate::board::{TaskRow, TaskStage};
 use super::timeline::BarKind;
+use crate::board::{TaskRow, TaskStage};
 use crate::cause::cause;
 
 /// The names of the columns.

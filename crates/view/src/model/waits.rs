@@ -25,7 +25,8 @@ impl RunModel {
     pub fn bars(&self, now: Time) -> BTreeMap<String, Vec<Bar>> {
         let mut all: BTreeMap<String, Vec<Bar>> =
             self.timeline.rows().map(|(task, bars)| (task.to_owned(), bars.to_vec())).collect();
-        let now = if self.board.end().is_some() { self.board.times.map_or(now, |(_, last)| last) } else { now };
+        let now =
+            if self.board.end().is_some() { self.board.times.map_or(now, |(_, last)| last) } else { now };
         for (task, waits) in Waits::of(self, &all, now).bars() {
             let bars = all.entry(task).or_default();
             drop(bars.splice(0..0, waits));
@@ -58,7 +59,8 @@ impl Waits {
         let mut waits = Waits { tasks: BTreeMap::new(), holders: BTreeMap::new(), first: now, now };
         let plan = model.board.root().and_then(|root| root.tracked.get("plan"));
         let planned = plan.map(|plan| plan.field("tasks").items()).unwrap_or_default();
-        let texts = |value: &Value| value.items().iter().filter_map(Value::as_text).map(bare).collect::<Vec<_>>();
+        let texts =
+            |value: &Value| value.items().iter().filter_map(Value::as_text).map(bare).collect::<Vec<_>>();
         for task in planned {
             let Some(seq) = task.field("seq").as_text() else { continue };
             let mine = bars.get(seq).map(Vec::as_slice).unwrap_or_default();
@@ -129,7 +131,9 @@ impl Waits {
         let mut seen = BTreeSet::new();
         let mut held: Vec<(Span, String)> = Vec::new();
         for other in self.sharing(&task.delta).take(MAX_HOLDERS) {
-            let Some(one) = self.tasks.get(other).filter(|_| other != seq && seen.insert(other)) else { continue };
+            let Some(one) = self.tasks.get(other).filter(|_| other != seq && seen.insert(other)) else {
+                continue;
+            };
             let Some(began) = one.began.filter(|began| *began < to) else { continue };
             let ended = one.ended.unwrap_or(self.now);
             if ended > from {
@@ -144,7 +148,8 @@ impl Waits {
     fn sharing<'a>(&'a self, delta: &'a [String]) -> impl Iterator<Item = &'a str> {
         let holders = &self.holders;
         delta.iter().flat_map(move |path| {
-            let above = std::iter::successors(Some(path.as_str()), |path| path.rsplit_once('/').map(|(up, _)| up));
+            let above =
+                std::iter::successors(Some(path.as_str()), |path| path.rsplit_once('/').map(|(up, _)| up));
             let above = above.filter_map(move |path| holders.get(path)).flatten();
             let (first, below) = (format!("{path}/"), format!("{path}/"));
             let below = holders.range(first..).take_while(move |(path, _)| path.starts_with(&below));
@@ -164,7 +169,14 @@ mod tests {
 
     fn task(depends: &[&str], delta: &[&str], began: Option<Time>, ended: Option<Time>) -> Task {
         let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        Task { depends: texts(depends), delta: texts(delta), began, ended, has_landed: ended.is_some(), entry: 1 }
+        Task {
+            depends: texts(depends),
+            delta: texts(delta),
+            began,
+            ended,
+            has_landed: ended.is_some(),
+            entry: 1,
+        }
     }
 
     fn waits(tasks: Vec<(&str, Task)>, now: Time) -> Vec<(String, Vec<(Time, Option<Time>, BarKind)>)> {

@@ -65,7 +65,8 @@ pub(crate) fn changes(server: &Server, asked: &Asked) -> Result<Answer, ApiError
 
 /// Adds the kept work of blocked tasks to what has landed of a run.
 fn add_kept(server: &Server, row: &RunRow, document: &mut Json) -> Result<(), ApiError> {
-    let has_landed = document["parts"].as_array().is_some_and(|parts| parts.iter().any(|part| part["what"] == "landed"));
+    let has_landed =
+        document["parts"].as_array().is_some_and(|parts| parts.iter().any(|part| part["what"] == "landed"));
     if !has_landed {
         return Ok(());
     }

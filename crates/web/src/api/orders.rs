@@ -36,6 +36,10 @@ pub(crate) fn order(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
     if let (Some(key), Some(number)) = (&asked.key, number) {
         server.keep_key(key.clone(), number);
     }
+    if number.is_none() {
+        // What is put away or begun anew is no entry of its run: nobody else would tell of it.
+        super::tell_needs(server, 0, server.session.store().version().unwrap_or(0));
+    }
     Ok(Answer::Json(202, json!({ "order": number })))
 }
 

@@ -204,7 +204,10 @@ pub(crate) fn timeline(server: &Server, asked: &Asked) -> Result<Answer, ApiErro
         })
         .collect();
     let began = moment.model.board.times.map_or(0, |(first, _)| first);
-    Ok(Answer::Json(200, json!({ "began": began, "now": moment.now(), "rows": rows, "critical": moment.model.critical() })))
+    Ok(Answer::Json(
+        200,
+        json!({ "began": began, "now": moment.now(), "rows": rows, "critical": moment.model.critical() }),
+    ))
 }
 
 pub(crate) fn money(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_core::run::{Cause, Fact, InstanceId, Payment};
 use ftl_language::draw::{shapes, svg};
 use ftl_store::{Most, journal};
@@ -31,7 +31,7 @@ pub(crate) fn lessons(server: &Server, asked: &Asked) -> Result<Answer, ApiError
         Some(text) => command(server, &["memory", "query", "--", text]),
         None => {
             let told = |words: &[&str]| server.documents.document(words);
-            let all = told(&["memory", "context", "--all"])?;
+            let all = told(&["memory", "export"])?;
             let (stats, quarantine) = (told(&["memory", "stats"])?, told(&["memory", "quarantine"])?);
             let document = json!({
                 "failures": all["failures"], "patterns": all["patterns"], "stats": stats, "quarantine": quarantine,
@@ -81,7 +81,10 @@ pub(crate) fn lesson(server: &Server, asked: &Asked) -> Result<Answer, ApiError>
     let solutions = server.documents.document(&["memory", "get-solutions", "--", name]);
     // One that is no failure has no solutions, and one that is alone no neighbours.
     let or_none = |found: Result<Json, _>| found.unwrap_or_else(|_: ftl_command::CommandError| json!([]));
-    Ok(Answer::Json(200, json!({ "name": name, "related": or_none(related), "solutions": or_none(solutions) })))
+    Ok(Answer::Json(
+        200,
+        json!({ "name": name, "related": or_none(related), "solutions": or_none(solutions) }),
+    ))
 }
 
 pub(crate) fn protocol(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {

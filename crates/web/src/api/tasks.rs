@@ -88,7 +88,9 @@ impl Rulings {
     fn of(server: &Server, run: &RunId, mine: &[InstanceId]) -> Result<Rulings, ApiError> {
         let records = server.session.records();
         let mut found = Rulings::default();
-        for one in conversations(records, run)?.iter().filter(|one| mine.contains(&one.instance.unwrap_or(ROOT))) {
+        for one in
+            conversations(records, run)?.iter().filter(|one| mine.contains(&one.instance.unwrap_or(ROOT)))
+        {
             for line in one.read(records, 0)?.lines {
                 let line = line.to_json();
                 match line["kind"].as_str() {

@@ -93,7 +93,10 @@ fn a_held_run_is_overridden_and_work_that_was_kept_is_brought_back_on_the_page()
     let hostile = "<img src=x onerror=alert(1)>\u{202e}</script>";
     let dir = repository(
         &tasks,
-        &[builds("001-good", "a.txt", &format!("done {hostile}"), "true"), builds("002-bad", "b.txt", "wrong", "true")],
+        &[
+            builds("001-good", "a.txt", &format!("done {hostile}"), "true"),
+            builds("002-bad", "b.txt", "wrong", "true"),
+        ],
     );
     let ended = crate::campaigns::go(&dir, &[]);
     let run = ended.json()["run"].as_str().unwrap().to_owned();
@@ -103,7 +106,8 @@ fn a_held_run_is_overridden_and_work_that_was_kept_is_brought_back_on_the_page()
     );
     let (held, _) = dir.run(&["frail"]);
     let page = Page::open(&dir, &["--by", "Ada"]);
-    let found = look(&dir, "work", &json!({ "address": page.address, "run": run, "held": held, "name": "Ada" }));
+    let found =
+        look(&dir, "work", &json!({ "address": page.address, "run": run, "held": held, "name": "Ada" }));
     assert_eq!(found["faults"], json!([]), "{found}");
     assert!(dir.git(&["branch", "--list", "salvage/*"]).contains("salvage/"), "{found}");
     let waived = dir.entries(&held).into_iter().find(|entry| entry["fact"] == "waived").unwrap();

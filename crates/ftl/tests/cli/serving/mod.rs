@@ -191,7 +191,7 @@ fn every_answer_is_of_the_form_that_the_table_declares() {
     let changes = check(&format!("runs/{run}/changes"), "runs/{run}/changes");
     assert_eq!(changes["parts"][0]["files"][0]["hunks"][0]["lines"][1], json!(["+", "done"]), "{changes}");
     check(&format!("runs/{run}/changes?task=002"), "runs/{run}/changes");
-    let posts = ["runs/{run}/orders", "runs/{run}/undo", "orders/{order}", "events"];
+    let posts = ["looks", "runs/{run}/orders", "runs/{run}/undo", "orders/{order}", "events"];
     let left = ftl_web::routes::ROUTES
         .iter()
         .map(|row| row.path)

@@ -199,9 +199,13 @@ fn a_browser_below_a_guard_is_shown_no_page() {
     let (dir, _) = asks();
     let page = Page::session(&dir, &[]);
     let profile = dir.path("profile").display().to_string();
-    let flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking";
+    let flags =
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking";
     let browse = |out: &str| {
-        format!("chromium {flags} --user-data-dir={profile} --dump-dom http://127.0.0.1:{}/ > {out}", page.port)
+        format!(
+            "chromium {flags} --user-data-dir={profile} --dump-dom http://127.0.0.1:{}/ > {out}",
+            page.port
+        )
     };
     let out = dir.path("below.html").display().to_string();
     let script = json!(browse(&out));
@@ -221,7 +225,9 @@ fn a_body_that_does_not_arrive_keeps_no_connection_for_ever() {
     let (dir, run) = asks();
     let page = Page::session(&dir, &[]);
     let own = page.headers();
-    let head = format!("POST /api/v1/runs/{run}/orders HTTP/1.1\r\n{own}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{");
+    let head = format!(
+        "POST /api/v1/runs/{run}/orders HTTP/1.1\r\n{own}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+    );
     assert_eq!(page.raw(&head).status, 408, "the rest of the body never comes");
     assert_eq!(page.raw("GET / HTTP/1.1\r\nHost").status, 0, "the rest of the headers never comes");
 }
