@@ -58,9 +58,9 @@ draw:
         cargo run -q -p ftl -- draw "$file" --format svg --output "docs/pictures/$(basename "$file" .md).svg"; \
     done
 
-# Print the figures.
+# Print all figures, those of other engines too, and write docs/performance.md.
 bench *ARGS:
-    cargo bench --workspace {{ARGS}}
+    tools/bench/run {{ARGS}}
 
 # Run the property tests for longer, with new cases each time; PROPTEST_CASES says how many.
 fuzz *ARGS:

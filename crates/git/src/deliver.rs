@@ -234,7 +234,8 @@ impl Repo {
                 let mut answer = delivered(record, &last);
                 answer.summary = with_notes(answer.summary, &notes);
                 all.push(last);
-                self.write(&file, &all)?;
+                // The one before says that it was begun: whoever finds it goes on, and finds it done.
+                self.write_lightly(&file, &all)?;
                 Ok(answer)
             }
         }

@@ -71,7 +71,7 @@ impl Wiring {
         let width = Width { agents: options.jobs.unwrap_or(width.agents), ..width };
         let probe = Arc::new(Probes::new(shell.clone(), self.config.clone()));
         let mut workshop = ExecutorPool::hiding(width, &self.secrets).probing(probe);
-        let records = self.records.for_run(run);
+        let records = self.records.for_actions_of(run);
         let script = self.options.read_script(run)?;
         // A script that answers everything answers everything but the shell.
         let sites = if script.as_ref().is_some_and(|script| script.answers_all()) {
@@ -108,7 +108,7 @@ impl Wiring {
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
         let workshop = ExecutorPool::hiding(self.config.width(), &self.secrets);
-        let records = self.records.for_run(&lease.run);
+        let records = self.records.for_actions_of(&lease.run);
         let sites = self.sites(lease, &records, &supervisor, &RunOptions::default());
         let resources = Resources {
             records: RecordAccess { paper: records.clone(), routes },
