@@ -38,7 +38,7 @@ pub(super) const CHECKPOINT_PAGES: i64 = 1000;
 const MAX_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// How many transactions may stand in the log behind the last one that was synced, besides the one that is written now.
-pub(super) const MAX_UNSYNCED: u32 = 4;
+pub(super) const MAX_UNSYNCED: u32 = 3;
 
 /// How many statements a writer keeps prepared; there are about twenty.
 const STATEMENTS: usize = 64;
