@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{RunRecord, short};
 use super::commit::{Making, message};
-use super::land::{CallbackError, Checked, Looking, MergedTree};
+use super::error::CallbackError;
+use super::land::{Checked, Looking, MergedTree};
 use super::lock::Held;
 use super::merge::Merge;
 use super::person_checkout::{Moved, with_notes};
@@ -234,7 +235,7 @@ impl Repo {
                 let mut answer = delivered(record, &last);
                 answer.summary = with_notes(answer.summary, &notes);
                 all.push(last);
-                // The one before says that it was begun: whoever finds it goes on, and finds it done.
+                // The one before says that it was begun: the next delivery goes on there, and finds it done.
                 self.write_lightly(&file, &all)?;
                 Ok(answer)
             }

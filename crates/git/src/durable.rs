@@ -1,4 +1,4 @@
-//! What was done survives a power cut before anybody hears of it.
+//! What was done survives a power cut before the caller hears of it.
 //!
 //! A commit that git has reported is not on the disk yet, even with every setting of git that asks for
 //! it: names of new files and folders are not synced, and what an agent's git has written is not synced
@@ -70,7 +70,7 @@ impl Repo {
         })
     }
 
-    /// Finds out what is on the disk before anybody has to wait for it: the first time is the one that takes long.
+    /// Finds out what is on the disk before a caller has to wait for it: the first time is the one that takes long.
     /// What goes wrong is said when something is to be made durable.
     pub(super) fn sync_early(&self) {
         let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,7 +195,7 @@ fn sync_below(folder: &Path, since: Moment, files: Files<'_>) -> io::Result<()> 
     }
 }
 
-/// Whether two names are of one file. Ours is in a folder that nobody else writes.
+/// Whether two names are of one file. Ours is in a folder that only this program writes.
 fn is_one(file: &Path, ours: &Path) -> bool {
     let of = |file: &Path| fs::symlink_metadata(file).map(|found| (found.dev(), found.ino(), found.nlink()));
     of(file).is_ok_and(|found| found.2 > 1 && of(ours).is_ok_and(|ours| ours == found))
@@ -245,7 +245,7 @@ mod tests {
         }
         sync_file(&folder.path().join("none"), (0, 0)).unwrap();
         let (one, other) = (objects.join("ab/cd"), objects.join("ab/ef"));
-        assert!(!is_one(&one, &one), "a file of one name is nobody else's");
+        assert!(!is_one(&one, &one), "a file of one name has no second one");
         fs::hard_link(&one, &other).unwrap();
         assert!(is_one(&one, &other));
     }

@@ -58,12 +58,12 @@ impl WriteLock {
         Ok(WriteLock { folder: folder.to_owned(), turn: open(TURN)?, write: open(WRITE)? })
     }
 
-    /// Waits until nobody else writes.
+    /// Waits until no other process or thread writes.
     pub(super) fn hold(&self) -> io::Result<Held<'_>> {
         self.hold_within(MAX_WRITE_WAIT)
     }
 
-    /// Takes the lock if nobody has it or waits for it.
+    /// Takes the lock if no other thread or process has it or waits for it.
     pub(super) fn try_hold(&self) -> io::Result<Option<Held<'_>>> {
         let Some(_turn) = try_one(&self.turn)? else { return Ok(None) };
         try_one(&self.write)

@@ -5,7 +5,7 @@
 //!
 //! What an action notes is committed without a sync of its own: the entry that says what came of the action follows, and
 //! the log is one file, so that its sync covers what stands before it. At most `MAX_UNSYNCED` transactions stand behind
-//! the last sync, whoever wrote them: `log` counts with that.
+//! the last sync, in this process and in others: `log` counts with that.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -106,7 +106,7 @@ impl Pen {
         // Every row that is written here names a run that was looked up in the same transaction, so that
         // SQLite need not look again for each entry; `check` still finds what belongs to nothing.
         open.pragma_update(None, "foreign_keys", false).map_err(on_error)?;
-        // The log is emptied by hand, after whoever waits was answered, and its errors are seen.
+        // The log is emptied by hand, after the waiting requests were answered, and its errors are seen.
         open.pragma_update(None, "wal_autocheckpoint", 0).map_err(on_error)?;
         open.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES).map_err(on_error)?;
         let file = place(&database).map_err(on_disk)?;
@@ -156,7 +156,7 @@ impl Pen {
     }
 
     /// The log's name must be in the folder before anything in it is acknowledged. SQLite syncs the folder as well,
-    /// and does not tell whether that worked. As long as this process has the store open, nobody makes another log.
+    /// and does not tell whether that worked. While this process has the store open, no process makes another log.
     fn sync_folder(&self, shared: &Shared) -> Result<(), StoreError> {
         if shared.folder_synced.get().is_some() {
             return Ok(());
@@ -188,7 +188,7 @@ impl Pen {
         })
     }
 
-    /// A store that was deleted or replaced would take what nobody can find again.
+    /// A store that was deleted or replaced would take writes that no later process can find.
     pub(super) fn check_place(&self, shared: &Shared) -> Result<(), StoreError> {
         let is_same = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.file;
         if folder::peek(&self.database).is_ok_and(is_same) {
@@ -200,7 +200,7 @@ impl Pen {
         Err(told)
     }
 
-    /// Does something in a transaction of its own, while nobody else writes. What was refused is rolled
+    /// Does something in a transaction of its own, under the write lock. What was refused is rolled
     /// back.
     pub(super) fn change<T, E>(
         &self,
@@ -383,7 +383,7 @@ impl Pen {
             self.sync_heads();
             self.ask_log("PASSIVE").map(drop)
         });
-        // Nobody waits for this; an error that matters answers the next ones.
+        // No thread waits for this; an error that matters answers the next requests.
         if let Err(error) = emptied {
             self.take_note(shared, &error);
         }

@@ -1,9 +1,10 @@
 //! The writer: one thread that writes for a whole process, many requests in one transaction.
 //!
 //! Requests that wait while the disk is busy go together into the next transaction, so that each sync
-//! serves as many as there are; nobody is made to wait for company. A request that is refused leaves
-//! no trace and does not concern the others. Nobody is answered before the transaction is on the disk, and after an error
-//! that leaves this in doubt nothing is written any more. Whoever finds nobody else writing writes on its own thread.
+//! serves as many as there are; no request is made to wait for company. A request that is refused leaves
+//! no trace and does not concern the others. No request is answered before the transaction is on the disk, and after
+//! an error that leaves this in doubt nothing is written any more. A caller that finds
+//! no other one writing writes on its own thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use super::trouble;
 use super::write::Write;
 use crate::StoreError;
 
-/// How many requests may wait; whoever comes then waits before asking.
+/// How many requests may wait; a thread that sends one more waits before it is taken.
 const MAX_WAITING: usize = 1024;
 
 /// How many requests go into one transaction.
@@ -94,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Does something in a transaction of its own, while nobody else writes.
+    /// Does something in a transaction of its own, under the write lock.
     pub(super) fn change<T, E>(
         &self,
         durability: Durability,
@@ -103,7 +104,7 @@ impl Shared {
         self.with_pen(|pen| pen.change(self, durability, work))
     }
 
-    /// Writes on the thread of the caller where nobody else writes or waits to; nothing where somebody does. A run that
+    /// Writes on the thread of the caller where no other thread or process writes or waits to; `None` where one does. A run that
     /// changes hands is left to the thread, which syncs the heads after it has answered.
     pub(super) fn write_at_once(
         &self,
@@ -125,7 +126,7 @@ impl Shared {
         (!matches!(written, Err(StoreError::Full(_)))).then_some(written)
     }
 
-    /// Ends writing for good, and tidies up if nobody else has the store open.
+    /// Ends writing for good, and tidies up if no other process has the store open.
     pub(super) fn close(&self) {
         if let Some(pen) = self.pen().take() {
             pen.close(self);
@@ -135,7 +136,7 @@ impl Shared {
     /// Lends what is written with; it is opened for the first one.
     fn with_pen<T>(&self, write: impl FnOnce(&Pen) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut pen = self.pen();
-        // Whoever had it before may have broken the store.
+        // The thread that wrote before may have broken the store.
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
@@ -159,7 +160,7 @@ impl Shared {
     /// Has what was committed synced within `MAX_UNSYNCED_WAIT`, unless a later transaction is before.
     pub(super) fn settle_soon(&self, messages: &SyncSender<Message>) {
         if !self.is_settling.swap(true, Ordering::Relaxed) {
-            // A thread that has ended leaves it to whoever closes the store.
+            // A thread that has ended leaves it to the close of the store.
             let _ = messages.send(Message::Settle);
         }
     }
@@ -172,7 +173,7 @@ impl Shared {
                     self.queued.fetch_sub(1, Ordering::Relaxed);
                     return Some(request);
                 }
-                // Whoever is told so late finds it synced, or has it told again.
+                // A later change that is not synced sends the message again.
                 Message::Settle => self.is_settling.store(false, Ordering::Relaxed),
             }
         }
@@ -207,7 +208,7 @@ impl Writer {
     /// Waits until all that was asked is written.
     pub(super) fn finish(self) {
         drop(self.messages);
-        // A writer that panicked has answered nobody; there is nothing left to wait for.
+        // A writer that panicked has answered no request; there is nothing left to wait for.
         let _ = self.thread.join();
     }
 }
@@ -251,7 +252,7 @@ impl Scribe {
                     settle_at = None;
                     self.shared.settle();
                 }
-                // Whoever closes the store settles what is left.
+                // The close of the store settles what is left.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -260,7 +261,7 @@ impl Scribe {
     fn write_group(&self, first: Request) {
         let mut group = vec![first];
         match self.shared.with_pen(|pen| self.try_group(pen, &mut group)) {
-            // Nobody waits for this, here or elsewhere.
+            // No thread or process waits for this.
             Ok(Some(heads)) => drop(heads.sync()),
             Ok(None) => {}
             Err(error) => answer_all(group, &error),
@@ -283,14 +284,14 @@ impl Scribe {
         Ok(changed_hands.then(|| Arc::clone(&pen.heads)))
     }
 
-    /// Writes a group, and whoever comes while it is written, in one transaction.
+    /// Writes a group, and the requests that come meanwhile, in one transaction.
     fn transact(
         &self,
         pen: &Pen,
         group: &mut Vec<Request>,
     ) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
         let is_soon = |group: &[Request]| group.iter().all(|request| request.durability == Durability::Soon);
-        // Whether it is synced must be known before it begins: whoever waits already is asked first.
+        // Whether it is synced must be known before it begins: the requests that wait already are taken first.
         while is_soon(group) && group.len() < MAX_GROUP {
             let Some(next) = self.shared.next_request(&self.waiting) else { break };
             group.push(next);
@@ -327,7 +328,7 @@ impl Scribe {
 
 fn answer_each(group: &mut Vec<Request>, answers: Vec<Result<u64, StoreError>>) {
     for (request, answer) in group.drain(..).zip(answers) {
-        // Whoever has gone away does not need the answer.
+        // A sender that has gone away does not need the answer.
         let _ = request.answer.send(answer);
     }
 }
