@@ -31,7 +31,7 @@ const MAX_GROUP: usize = 256;
 const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long a transaction waits for the sync of a later one before it gets its own.
-const MAX_UNSYNCED_WAIT: Duration = Duration::from_millis(50);
+const MAX_UNSYNCED_WAIT: Duration = Duration::from_millis(250);
 
 /// What the writer and those who ask it share.
 #[derive(Debug)]
