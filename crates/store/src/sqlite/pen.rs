@@ -52,7 +52,7 @@ pub(super) enum Durability {
     Soon,
 }
 
-/// What is written with.
+/// The connection and the files that a process writes with.
 #[derive(Debug)]
 pub(super) struct Pen {
     open: Connection,
