@@ -275,7 +275,8 @@ impl Workroom {
         env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     ) -> Yard<'_> {
         let key = format!("doctor.{what}");
-        Yard { supervisor: &self.supervisor, store: &self.store, folder, key, fence: None, limits, env }
+        let (fence, sandbox) = (None, None);
+        Yard { supervisor: &self.supervisor, store: &self.store, folder, key, fence, limits, env, sandbox }
     }
 
     /// Runs one command that only looks.
