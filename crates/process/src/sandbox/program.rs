@@ -43,7 +43,7 @@ fn locate(program: &Path, machine: &Machine) -> Option<PathBuf> {
     }
     let path = machine.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone())?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-    programs::find(program.to_str()?, folders.into_iter())
+    programs::find(program, folders)
 }
 
 /// The package that a file belongs to: all that npm has laid together, an environment of Python, or the folder in
