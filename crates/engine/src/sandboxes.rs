@@ -151,7 +151,7 @@ impl Sandboxes {
         let root = place.root().canonicalize().unwrap_or_else(|_| place.root().to_owned());
         let top = top_of(&root).unwrap_or_else(|| root.clone());
         let common = common_of(&top);
-        let mut apart = vec![root, top];
+        let mut apart = vec![place.state(), root, top];
         apart.extend(common.clone());
         apart.dedup();
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
@@ -178,7 +178,9 @@ impl Sandboxes {
     fn rules(&self, who: &Inhabitant<'_>) -> Rules {
         let machine = Machine { env: who.env.to_vec(), home: self.home.clone(), apart: self.apart.clone() };
         let granted = |key| self.settings.paths(who.role, key, self.home.as_ref());
-        let top = top_of(who.folder).unwrap_or_else(|| who.folder.to_owned());
+        let folder = who.folder.canonicalize().unwrap_or_else(|_| who.folder.to_owned());
+        // A home that is itself a repository is nobody's worktree.
+        let top = top_of(&folder).filter(|top| !machine.is_too_wide(top)).unwrap_or(folder);
         let mut rules = Rules {
             read: system_folders(),
             private: PRIVATE.iter().map(PathBuf::from).collect(),

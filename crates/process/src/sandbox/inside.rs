@@ -21,6 +21,7 @@ use rustix::process::{Signal, WaitOptions, getpid, set_parent_process_death_sign
 
 use super::access::{self, Access};
 use super::mounts::{Mount, Mounts};
+use super::namespaces::User;
 use super::plan::{Plan, Told, pass, take, tell};
 use super::rules::{Level, is_in};
 use super::{LEVEL_VARIABLE, SANDBOX_WORD, calls, fill, namespaces};
@@ -56,7 +57,10 @@ pub(crate) fn main() -> i32 {
     let (Ok(file), Ok(guard)) = (take(plan, false), take(guard, true)) else { return 1 };
     let carried_out = Plan::read(&file).and_then(|plan| match (plan.sandbox.level, rest) {
         (Level::Full, []) => outer(&plan, &file, &guard),
-        (Level::Full, [word]) if word == INNER => inner(&plan, &guard),
+        (Level::Full, [word, user, group]) if word == INNER => {
+            let number = |text: &str| text.parse().map_err(io::Error::other);
+            inner(&plan, &guard, User { user: number(user)?, group: number(group)? })
+        }
         (Level::Partial, []) => partial(&plan, &guard),
         (Level::None | Level::Partial | Level::Full, _) => Err(io::Error::other("no such sandbox")),
     });
@@ -73,16 +77,18 @@ pub(crate) fn main() -> i32 {
 fn outer(plan: &Plan, file: &File, guard: &File) -> io::Result<i32> {
     die_with_parent()?;
     ignore_signals()?;
+    let own = User::own();
     namespaces::enter(plan.sandbox.rules.open_network)
         .map_err(|error| said("namespaces of its own", &error))?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("ftl").arg(SANDBOX_WORD).args([pass(file)?, pass(guard)?]).arg(INNER);
+    command.args([own.user.to_string(), own.group.to_string()]);
     let mut child = command.spawn()?;
     drop_streams()?;
     Ok(child.wait()?.code().unwrap_or(1))
 }
 
-fn inner(plan: &Plan, guard: &File) -> io::Result<i32> {
+fn inner(plan: &Plan, guard: &File, own: User) -> io::Result<i32> {
     die_with_parent()?;
     ignore_signals()?;
     setsid()?;
@@ -93,7 +99,10 @@ fn inner(plan: &Plan, guard: &File) -> io::Result<i32> {
         namespaces::raise_loopback().map_err(|error| said("a loopback of its own", &error))?;
     }
     fill::lay(&mounts).map_err(|error| said("a root folder of its own", &error))?;
+    namespaces::turn_back(own).map_err(|error| said("the own number", &error))?;
     namespaces::give_up().map_err(|error| said("giving up privileges", &error))?;
+    // The kernel forgets it where rights change.
+    die_with_parent()?;
     access::restrict(&access_of(&mounts)).map_err(|error| said("Landlock", &error))?;
     calls::restrict(true).map_err(|error| said("seccomp", &error))?;
     for one in &reach.relays {

@@ -128,7 +128,7 @@ impl Machine {
     }
 
     /// Whether binding a folder would show what must stay outside: it is one of those, or one of those is in it.
-    pub(super) fn is_too_wide(&self, folder: &Path) -> bool {
+    pub fn is_too_wide(&self, folder: &Path) -> bool {
         let wide = |apart: &Path| apart.starts_with(folder);
         folder == Path::new("/")
             || self.apart.iter().map(PathBuf::as_path).chain(self.home.as_deref()).any(wide)

@@ -11,26 +11,31 @@ use nix::sched::{CloneFlags, unshare};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, configure_capability_in_ambient_set,
-    remove_capability_from_bounding_set, set_capabilities,
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
+    set_capabilities,
 };
-
-/// What lays the root folder and raises the loopback.
-const NEEDED: [CapabilitySet; 5] = [
-    CapabilitySet::SYS_ADMIN,
-    CapabilitySet::NET_ADMIN,
-    CapabilitySet::SETPCAP,
-    CapabilitySet::SYS_CHROOT,
-    CapabilitySet::DAC_OVERRIDE,
-];
 
 /// How many capabilities a kernel may have.
 const MAX_CAPABILITIES: u32 = 64;
 
-/// Enters a user namespace of its own, in which the user keeps the own number, and all others with it; the one of the
-/// network only where it is not shared. Children are in a process namespace of their own.
+/// Who somebody is outside of a user namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
+impl User {
+    /// Who this process is.
+    pub(super) fn own() -> User {
+        User { user: getuid().as_raw(), group: getgid().as_raw() }
+    }
+}
+
+/// Enters a user namespace of its own and all others with it; the one of the network only where it is not shared. The
+/// user is called root there, without whom no terminals can be mounted. Children are in a process namespace of their own.
 pub(super) fn enter(shares_network: bool) -> io::Result<()> {
-    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let own = User::own();
     let network = if shares_network { CloneFlags::empty() } else { CloneFlags::CLONE_NEWNET };
     let flags = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
@@ -39,24 +44,27 @@ pub(super) fn enter(shares_network: bool) -> io::Result<()> {
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWCGROUP;
     unshare(flags | network)?;
+    call((own.user, 0), (own.group, 0))
+}
+
+/// Enters one more user namespace, in which the user has the own number again. What was mounted cannot be changed from
+/// there.
+pub(super) fn turn_back(own: User) -> io::Result<()> {
+    if own.user == 0 && own.group == 0 {
+        return Ok(());
+    }
+    unshare(CloneFlags::CLONE_NEWUSER)?;
+    call((0, own.user), (0, own.group))
+}
+
+/// Says what the own numbers, as they are outside, are called inside.
+fn call((user, user_inside): (u32, u32), (group, group_inside): (u32, u32)) -> io::Result<()> {
     // The files of a process that must not be looked into belong to root.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    hand_down()
-}
-
-/// Lets the next program that is started keep what it needs: one that is not root's loses everything else.
-fn hand_down() -> io::Result<()> {
-    let needed = NEEDED.into_iter().fold(CapabilitySet::empty(), |all, one| all | one);
-    let own = rustix::thread::capabilities(None)?;
-    set_capabilities(None, CapabilitySets { inheritable: needed, ..own })?;
-    for one in NEEDED {
-        configure_capability_in_ambient_set(one, true)?;
-    }
-    Ok(())
+    fs::write("/proc/self/uid_map", format!("{user_inside} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group_inside} {group} 1"))?;
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Gives up every capability, now and for whatever is started.

@@ -1,5 +1,7 @@
 //! Programs that only want to work. Each is a row; all of them work at `full`, for an ordinary user and for root.
 
+use std::time::{Duration, Instant};
+
 use ftl_needs::needs;
 
 use crate::stage::{NOBODY, Stage};
@@ -108,6 +110,12 @@ fn how_a_command_ends_is_told_as_without_a_sandbox() {
     }
 }
 
+/// Processes of the machine whose command line has these words.
+fn alive(words: &str) -> usize {
+    let ended = std::process::Command::new("pgrep").args(["-fc", words]).output().unwrap();
+    String::from_utf8_lossy(&ended.stdout).trim().parse().unwrap()
+}
+
 #[test]
 #[needs(python3, root)]
 fn nothing_that_was_left_outlives_the_sandbox() {
@@ -115,6 +123,26 @@ fn nothing_that_was_left_outlives_the_sandbox() {
     let script =
         "for i in 1 2 3; do setsid sh -c 'trap \"\" TERM; sleep 77.77' > /dev/null 2>&1 & done; echo left";
     assert_eq!(stage.script("full", script), "left\n");
-    let left = std::process::Command::new("pgrep").args(["-f", "sleep 77.77"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    assert_eq!(alive("sleep 77.77"), 0);
+}
+
+#[test]
+#[needs(python3, root)]
+fn a_detached_tree_dies_with_whoever_drives_it() {
+    let stage = Stage::new(NOBODY);
+    let script = "for i in 1 2 3 4 5; do setsid sh -c 'sleep 78.78; true' > /dev/null 2>&1 & done; wait";
+    let mut driver = stage.command_in("full", "sh", &["-c", script]).spawn().unwrap();
+    let until = |wanted: &dyn Fn(usize) -> bool, limit: Duration| {
+        let began = Instant::now();
+        while !wanted(alive("sleep 78.78")) {
+            assert!(began.elapsed() < limit, "{} are alive", alive("sleep 78.78"));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        began.elapsed()
+    };
+    until(&|count| count >= 12, Duration::from_secs(30));
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    let took = until(&|count| count == 0, Duration::from_secs(2));
+    println!("gone after {} ms", took.as_millis());
 }

@@ -129,10 +129,15 @@ impl Stage {
 
     /// Runs a command in a sandbox of a level, in the worktree.
     pub(crate) fn boxed(&self, level: &str, program: &str, words: &[&str]) -> Output {
+        self.command_in(level, program, words).output().unwrap()
+    }
+
+    /// What runs a command in a sandbox of a level, in the worktree.
+    pub(crate) fn command_in(&self, level: &str, program: &str, words: &[&str]) -> Command {
         let mut command = self.command(&self.at("boxed"));
         command.arg(self.at("guard")).arg(level).arg(self.at("repo")).arg(self.work());
         command.arg(self.at("home/attempts")).arg("--").arg(program).args(words);
-        command.output().unwrap()
+        command
     }
 
     /// Runs a script in a sandbox of a level, and hands on what it printed when it ended well.
