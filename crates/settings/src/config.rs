@@ -19,6 +19,7 @@ use ftl_language::library::Library;
 use crate::environment::{ENVIRONMENT, Environment};
 use crate::origin::{ConfigError, Origin};
 use crate::roster::{AGENTS, FieldsByName, ROLES, Roster};
+use crate::sandbox::{SANDBOX, SandboxSettings};
 use crate::settings::declare::Row;
 use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
@@ -62,6 +63,7 @@ pub struct Config {
     agents: BTreeMap<String, FieldsByName>,
     roles: BTreeMap<String, (toml::Value, Origin)>,
     environment: Environment,
+    sandbox: SandboxSettings,
     /// Whether commands get the default variables.
     defaults: (bool, Origin),
 }
@@ -76,6 +78,7 @@ impl Default for Config {
             agents: BTreeMap::new(),
             roles: BTreeMap::new(),
             environment: Environment::default(),
+            sandbox: SandboxSettings::default(),
             defaults: (true, Origin::Default),
         }
     }
@@ -149,6 +152,7 @@ impl Config {
                 self.roles.insert(name.to_owned(), (value, origin.clone()));
             }
             ENVIRONMENT => self.set_environment(name, value, origin)?,
+            SANDBOX => self.sandbox.set(name, value, origin)?,
             PROBES => {
                 let Some(command) = value.as_str() else {
                     return Err((
@@ -208,6 +212,11 @@ impl Config {
     /// The value of every declared setting.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What is said about sandboxes.
+    pub fn sandbox(&self) -> &SandboxSettings {
+        &self.sandbox
     }
 
     /// Whether any word or text of a section came with a repository.
@@ -375,6 +384,12 @@ impl Config {
     pub fn list_all(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
+        shown.extend(self.sandbox.said().into_iter().map(|one| Shown {
+            key: one.key,
+            value: one.value,
+            origin: one.origin,
+            about: String::from("what is around agents and commands; only your own files say it"),
+        }));
         let agents = self.agents.iter().flat_map(|(name, said)| {
             said.iter().map(move |(key, one)| (format!("{AGENTS}.{name}.{key}"), one, "of an agent"))
         });
@@ -480,7 +495,7 @@ fn known_sections() -> String {
     let mut sections: Vec<&str> = ROWS.iter().filter_map(|row| row.key.split('.').next()).collect();
     sections.dedup();
     format!(
-        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {POLICIES} and {PROBES}",
+        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {SANDBOX}, {POLICIES} and {PROBES}",
         sections.join(", ")
     )
 }

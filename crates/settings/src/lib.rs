@@ -8,5 +8,6 @@ pub mod environment;
 pub mod message;
 pub mod origin;
 pub mod roster;
+pub mod sandbox;
 pub mod settings;
 pub mod width;
