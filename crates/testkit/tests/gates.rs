@@ -94,7 +94,7 @@ fn python_s_own_runner_is_green_red_and_empty() {
     assert_eq!((red.outcome, red.exit, red.runs), (VerifyOutcome::Failed, 1, 1));
     assert!(red.summary.starts_with("1 of 2 tests failed (unittest)\ntest_b "), "{}", red.summary);
     assert!(red.summary.contains("AssertionError: 4 != 5"), "{}", red.summary);
-    let compared = against(&green, &red);
+    let compared = against(&green, &red, &Change::default());
     assert!(!compared.red_before && compared.new_failures.len() == 1, "{compared:?}");
     ground.write("test_calc.py", b"x = 1\n");
     let none = ground.verify("python3 -m unittest").unwrap();

@@ -63,6 +63,10 @@ kinds! {
     AlwaysEqual = "always_equal",
     /// Fewer tests ran than on the base.
     FewerTests = "fewer_tests",
+    /// A test of the base fails on the new product.
+    ReplayFailed = "replay_failed",
+    /// Nothing that failed before shows that the work is done.
+    NotRedFirst = "not_red_first",
     /// A test file that nobody could look into.
     TestUnreadable = "test_unreadable",
     /// There are more findings than are told.

@@ -16,6 +16,7 @@
 //! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
+//! | `replay` | the base's own tests on what would land, in another place |
 //! | `retry` | tasks that are tried again |
 //! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
 //! | `close` | worktrees that nobody needs any more |
@@ -32,6 +33,7 @@ mod land;
 pub(crate) mod message;
 mod proof;
 mod pull;
+mod replay;
 pub mod retry;
 mod story;
 pub(super) mod task;
@@ -86,6 +88,8 @@ pub struct Sites {
     slots: Option<PathBuf>,
     /// The builds that stay in such a checkout.
     warm: Vec<String>,
+    /// A command that no agent sees and that must succeed on what would land.
+    held_out: String,
     commands: Commands,
     environment: Environment,
     style: message::Style,
@@ -143,6 +147,7 @@ impl Sites {
             unkept: settings.keep.ignore.clone(),
             slots: Some(settings.worktree.slots.trim()).filter(|path| !path.is_empty()).map(PathBuf::from),
             warm: settings.worktree.warm.clone(),
+            held_out: settings.verify.held_out.trim().to_owned(),
             commands: config.commands(),
             environment: config.environment().clone(),
             style: message::Style::of(config),
