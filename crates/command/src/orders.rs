@@ -1,5 +1,5 @@
-//! What a person says through a face: an order is left in the store, and a run that nobody drives gets a driver that lives on
-//! when the face ends. Nothing is driven here.
+//! What a person says through a face: an order is left in the store, and a run without a driver gets one that lives
+//! on when the face ends. Nothing is driven here.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -88,7 +88,7 @@ fn answers_agent(session: &Session, row: &RunRow, order: Order) -> Result<Order,
     Ok(Order::Resume { instance: *instance, by: by.clone() })
 }
 
-/// Sees to it that somebody drives a run.
+/// Starts a driver for a run that has none.
 fn drive(session: &Session, row: &RunRow, by: Speaker<'_>) -> Result<(), CommandError> {
     let driven = driven(session.place(), row).map_err(|error| session_failure(&error))?;
     if row.settled || driven != Driven::ByNobody {

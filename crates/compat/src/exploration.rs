@@ -94,7 +94,7 @@ fn staged(cli: &GlobalArgs) -> Result<(Vec<ExplorerAnswer>, Vec<String>), Comman
 enum Staging {
     /// Those of a campaign, wherever its files stand.
     Campaign(Box<Records>),
-    /// Nobody has kept anything here yet.
+    /// No campaign is kept here yet: the folder.
     Bare(PathBuf),
 }
 

@@ -17,7 +17,7 @@ use crate::value::{Name, Number};
 pub struct Span {
     /// Which source, by its place in the library.
     pub file: u32,
-    /// First byte.
+    /// The first byte of the range.
     pub start: u32,
     /// One past the last byte.
     pub end: u32,
@@ -38,9 +38,9 @@ impl Span {
 /// A name and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ident {
-    /// The name.
+    /// The name, as it is spelled.
     pub name: Name,
-    /// Where it stands.
+    /// The bytes of the name in its source.
     pub span: Span,
 }
 
@@ -83,7 +83,7 @@ pub struct InputDecl {
 /// The default of an input.
 #[derive(Clone, Debug)]
 pub enum Preset {
-    /// A value.
+    /// `= value`.
     Value(Expr),
     /// One of a closed set of words; the first is the default.
     Choice(Vec<Ident>),
@@ -94,7 +94,7 @@ pub enum Preset {
 pub struct LimitDecl {
     /// The meter's name.
     pub meter: Ident,
-    /// The limit.
+    /// The limit when no variant applies.
     pub limit: Expr,
     /// The limit when the input with that choice says this word.
     pub variant: Option<(Ident, Expr)>,
@@ -118,7 +118,7 @@ pub struct Track {
 pub struct GateDecl {
     /// Any of these gates.
     pub actions: Vec<Ident>,
-    /// The guarded state.
+    /// The state that a gate must come before.
     pub state: Ident,
 }
 
@@ -162,15 +162,15 @@ pub struct Param {
     pub default: Option<Arg>,
 }
 
-/// Statements in order.
+/// Statements in order, as they are indented under one line.
 pub type Block = Vec<Statement>;
 
 /// A statement and where it stands.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it is.
+    /// Its kind, with its parts.
     pub what: StatementKind,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
     /// Where it was pasted by USE, if it comes from a pattern.
     pub pasted: Option<Span>,
@@ -183,14 +183,14 @@ pub struct Statement {
 pub enum StatementKind {
     /// A step: something that may fail, and the ELSE that answers it.
     Step {
-        /// The step.
+        /// What is to be done.
         step: Step,
         /// What to do if it cannot do what it says.
         otherwise: Option<Block>,
     },
     /// `IF: condition → …`.
     If {
-        /// The condition.
+        /// The condition that must hold.
         condition: Expr,
         /// What to do when it holds.
         body: Block,
@@ -218,13 +218,13 @@ pub enum StatementKind {
 pub struct Use {
     /// The document that holds the pattern; this one without a name.
     pub protocol: Option<Ident>,
-    /// The pattern.
+    /// The pattern's name in that document.
     pub name: Ident,
-    /// Its arguments.
+    /// What its parameters are replaced by.
     pub args: Args,
 }
 
-/// The steps.
+/// The steps: all statements that can fail.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// `DO: name = | call PAYING meter KEEPING n`.
@@ -233,7 +233,7 @@ pub enum Step {
         bind: Option<Ident>,
         /// Whether the last result is handed over.
         pipe: bool,
-        /// What is asked.
+        /// The call whose answer it is.
         call: Call,
         /// The meter that pays for the agent's tool calls.
         paying: Option<Paying>,
@@ -244,7 +244,7 @@ pub enum Step {
         bind: Option<Ident>,
         /// `quorum` and `timeout`.
         args: Args,
-        /// The branches.
+        /// The calls, one a branch.
         calls: Vec<Call>,
     },
     /// `DO: name = FOR EACH item IN list BY key UNTIL ANY` with a block.
@@ -253,7 +253,7 @@ pub enum Step {
         bind: Option<Ident>,
         /// What each item is called.
         item: Ident,
-        /// The list.
+        /// The expression that gives the items.
         list: Expr,
         /// The key of an item.
         by: Option<Expr>,
@@ -268,7 +268,7 @@ pub enum Step {
         bind: Ident,
         /// Whether the last result is handed over.
         pipe: bool,
-        /// What is asked.
+        /// The call of the gate.
         call: Call,
     },
     /// `WAIT: name = call`.
@@ -289,14 +289,14 @@ pub enum Step {
     Ask {
         /// What the answer is called.
         bind: Ident,
-        /// The question.
+        /// The text that the person is shown.
         question: Arg,
         /// `choices`, and more for the person's eyes.
         args: Args,
     },
     /// `PAY: meter PER name IN expr`.
     Pay {
-        /// The meter.
+        /// The meter's name.
         meter: Ident,
         /// One payment for each key.
         per: Option<(Ident, Expr)>,
@@ -306,7 +306,7 @@ pub enum Step {
 /// `PAYING meter KEEPING n`.
 #[derive(Clone, Debug)]
 pub struct Paying {
-    /// The meter.
+    /// The meter's name.
     pub meter: Ident,
     /// How much must be left for the steps to come.
     pub keeping: u64,
@@ -315,11 +315,11 @@ pub struct Paying {
 /// What a step asks for.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Whom it asks.
+    /// The action, agent, protocol or command that is called.
     pub target: Target,
-    /// With what.
+    /// The arguments, by name or in order.
     pub args: Args,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
 }
 
@@ -350,7 +350,7 @@ pub enum Emit {
 pub enum Exit {
     /// `GOTO: STATE with args`.
     Goto {
-        /// Where to.
+        /// The state that it leads to.
         target: Ident,
         /// Whether the target is a pattern's parameter, still in braces.
         hole: bool,
@@ -361,7 +361,7 @@ pub enum Exit {
     },
     /// `RETURN: verdict args`.
     Return {
-        /// How it ends.
+        /// The word of the end, such as `complete`.
         verdict: Ident,
         /// What is handed over.
         args: Args,
@@ -393,7 +393,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// Where it stands.
+    /// The bytes of the expression in its source.
     pub fn span(&self) -> Span {
         match self {
             Arg::Words(words) => words.first().map_or(Span::default(), |first| {
@@ -410,7 +410,7 @@ impl Arg {
 pub struct Template {
     /// Its pieces.
     pub parts: Vec<TemplatePart>,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
 }
 
@@ -428,7 +428,7 @@ pub enum TemplatePart {
 pub struct Expr {
     /// What it is.
     pub kind: Box<ExprKind>,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
 }
 

@@ -1,7 +1,7 @@
-//! The desk: whether an agent may make one call of a tool.
+//! Tool policy: whether an agent may make one call of a tool.
 //!
-//! The rule is pure: which tools a state gives, where they may write, how many calls are left. Whoever
-//! asks has resolved the path already, symbolic links and all; the desk never looks at a disk. It
+//! The rule is pure: which tools a state gives, where they may write, how many calls are left. The caller
+//! has resolved the path already, symbolic links and all; the policy never looks at a disk. It
 //! judges one call and counts nothing: the count is an argument.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub const KEPT: [&str; 2] = [".git", ".ftl"];
 /// What a tool does to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// It looks.
+    /// It only reads.
     Look,
     /// It changes a file.
     Change,
@@ -47,9 +47,9 @@ pub enum ResolvedPath {
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The tool.
+    /// The tool's name, as the agent calls it.
     pub tool: Name,
-    /// What it does.
+    /// What the tool does to the world.
     pub deed: Deed,
     /// The path that it is about, if any.
     pub spot: Option<ResolvedPath>,
@@ -58,12 +58,12 @@ pub struct ToolCall {
 /// What may be written.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Write {
-    /// Nothing.
+    /// No file.
     #[default]
     Nothing,
     /// These files, and whatever is below these folders.
     Only(BTreeSet<String>),
-    /// The whole worktree.
+    /// Every file of the worktree, except the folders in `KEPT`.
     Anything,
 }
 
@@ -107,7 +107,7 @@ pub struct ToolAllowance {
     pub ask: BTreeSet<Name>,
 }
 
-/// What the desk says.
+/// The answer of the rule about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// The call may be made.

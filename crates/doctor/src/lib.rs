@@ -2,8 +2,9 @@
 //!
 //! It looks at settings, the place, the machine, the store, journals, leases, attempts, leftover
 //! processes, what is named in git, and stray files. What it may do by itself: have git look away from the
-//! state, make the store private, remove files that nobody needs and locks of dead gits of ours, give objects
-//! back to the repository, end processes that nobody owns. It never writes into the store, never makes one, never deletes work, and never prints.
+//! state, make the store private, remove files that are of no use any more and locks of dead gits of ours, give
+//! objects back to the repository, end processes that no driver owns. It never writes into the store, never makes
+//! one, never deletes work, and never prints.
 
 mod git;
 mod journals;
@@ -70,7 +71,7 @@ pub enum Area {
     Tests,
     /// Whether the tests pass on what work begins from.
     Base,
-    /// The state folder.
+    /// The folder `.ftl`: its owner, its modes, and what git sees of it.
     Place,
     /// What the machine must be able to do.
     Machine,
@@ -82,13 +83,13 @@ pub enum Area {
     Journals,
     /// Who drives the runs.
     Leases,
-    /// Attempts of actions.
+    /// Attempts that no driver waits for.
     Attempts,
-    /// Processes that nobody owns.
+    /// Processes that no driver owns.
     Processes,
     /// What journals, records and refs name in the repository.
     Git,
-    /// Where agents write.
+    /// The worktrees in which agents write.
     Worktrees,
     /// Other files beside the store.
     Files,
@@ -123,7 +124,7 @@ impl Area {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// All is well.
+    /// There is nothing to do.
     Fine,
     /// It was not, and was put right.
     Mended,
@@ -208,7 +209,7 @@ impl DoctorReport {
     }
 }
 
-/// Looks at everything. It takes no lock for longer than it looks, and disturbs nobody who works.
+/// Looks at everything. It takes no lock for longer than it looks, and keeps no run from its work.
 pub fn examine(asked: &Examination) -> DoctorReport {
     let mut found = DoctorReport::default();
     settings(asked, &mut found);

@@ -1,4 +1,4 @@
-//! The place of a repository's state: the folder `.ftl/` and what stands where in it.
+//! The place of a repository's state: the folder `.ftl/`, and where each file of it is.
 //!
 //! Everything that the engine trusts is under `.ftl/store`; agents write under `.ftl/worktrees` and
 //! nowhere else. The user's own files are never edited: git is told to look away in the repository's
@@ -155,7 +155,7 @@ impl StateFolder {
         self.exclude().map(|_| ())
     }
 
-    /// Looks whether what stands below `.ftl` may be used at all: no part of it is a link, and git tracks nothing
+    /// Looks whether the files below `.ftl` may be used at all: no part of the way is a link, and git tracks nothing
     /// that only `ftl` writes. It is for a clear word before anything is done; whatever is opened later is opened
     /// without following a link all the same. Nothing is made.
     pub fn check(&self) -> io::Result<()> {
@@ -207,8 +207,8 @@ impl StateFolder {
         }
     }
 
-    /// The user that the state belongs to, where that is somebody else. Where there is no store yet, root does
-    /// not make one in a repository of somebody else's.
+    /// The user that the state belongs to, where that is another one. Where there is no store yet, root does
+    /// not make one in a repository of another user.
     pub fn stranger(&self) -> Option<Stranger> {
         let us = rustix::process::geteuid();
         let owner = |path: PathBuf| Some((fs::symlink_metadata(&path).ok()?.uid(), path));
@@ -273,7 +273,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// What whoever asks can do.
+    /// What the user who asked can do.
     pub fn hint(&self) -> String {
         let number = self.user;
         if self.asker == 0 {

@@ -16,7 +16,7 @@ use ftl_store::Store;
 /// A place for commands.
 #[derive(Clone)]
 pub struct Yard<'a> {
-    /// Who runs them.
+    /// Starts the commands under guards.
     pub supervisor: &'a Supervisor,
     /// Where long outputs are kept.
     pub store: &'a dyn Store,
@@ -28,7 +28,7 @@ pub struct Yard<'a> {
     pub fence: Option<Fence>,
     /// How long and how much.
     pub limits: ProcessLimits,
-    /// Their whole environment.
+    /// The whole environment of commands.
     pub env: Vec<(OsString, OsString)>,
 }
 

@@ -37,9 +37,9 @@ const MAX_MESSAGE: usize = 200;
 pub enum SyntaxCheck {
     /// It is well formed.
     Sound,
-    /// It is not.
+    /// It is not well formed, at these places.
     Broken(Vec<SyntaxError>),
-    /// Nobody looked, and why.
+    /// It was not checked; the reason, for people.
     Skipped(String),
 }
 

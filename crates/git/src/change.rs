@@ -37,11 +37,11 @@ pub const MAX_CONTENT_BYTES: u64 = 8 * 1024 * 1024;
 /// The kinds of things that git keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
+    /// A file that cannot be run.
     File,
     /// A file that can be run.
     Executable,
-    /// A symbolic link.
+    /// A symbolic link; its content is its target.
     Link,
     /// A commit of another repository.
     Submodule,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{RunRecord, short};
 use super::commit::{Making, message};
-use super::land::{CallbackError, Checked, Looking, MergedTree};
+use super::error::CallbackError;
+use super::land::{Checked, Looking, MergedTree};
 use super::lock::Held;
 use super::merge::Merge;
 use super::person_checkout::{Moved, with_notes};

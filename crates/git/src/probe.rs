@@ -17,9 +17,9 @@ pub(super) enum Seen {
     },
     /// A file; whether it can be run.
     File(bool),
-    /// A link.
+    /// A link, wherever it leads.
     Link,
-    /// A folder.
+    /// A folder that is no link.
     Folder,
     /// A pipe, a socket or a device: nothing that holds bytes.
     Special,

@@ -98,7 +98,7 @@ impl Told {
         };
         let path = match (set.strip_prefix(b"~/"), &settings.home) {
             (Some(rest), Some(home)) => home.join(probe::path(rest)),
-            // Somebody else's home, or git's own folder: git knows where that is.
+            // Another user's home, or git's own folder: git knows where that is.
             _ if set.starts_with(b"~") || set.starts_with(b"%") || set.starts_with(b":") => {
                 let words = ["config", "--type=path", "--get", "core.excludesFile"];
                 let out = ask_as_person(runner, settings, own, words)?.out;

@@ -11,7 +11,7 @@ use crate::build::build;
 use crate::check::graph::edges;
 use crate::check::{self, CheckReport, Pasted, shown};
 use crate::draw;
-use crate::expand::{Shelf, paste};
+use crate::expand::{PatternSource, paste};
 use crate::parse::parse;
 use crate::problem::{Problem, ProblemSeverity};
 use crate::source::{DocumentOrigin, SourceDocument, Span, digest};
@@ -241,7 +241,7 @@ impl Library {
             let (Some(entry), Some(pasted)) = (self.entries.get(name), pasted.get(name)) else { continue };
             let mut findings = all.remove(name).unwrap_or_default();
             findings.problems.extend(found);
-            // Whoever was first has found the same.
+            // Another thread that was first has found the same.
             let _ = entry.protocol.set(self.protocol(name, entry, pasted, findings));
         }
     }
@@ -383,7 +383,7 @@ impl Library {
     }
 }
 
-impl Shelf for Library {
+impl PatternSource for Library {
     fn document(&self, protocol: &str) -> Option<&Document> {
         self.entries.get(protocol).map(|entry| &*self.read(entry).document)
     }

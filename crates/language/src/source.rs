@@ -92,7 +92,7 @@ pub struct Located<'a> {
     pub column: usize,
     /// First byte of the line.
     pub start: usize,
-    /// The line's text.
+    /// The whole line, without its line break.
     pub text: &'a str,
 }
 

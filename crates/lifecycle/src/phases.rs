@@ -82,14 +82,14 @@ pub enum StepWork {
     CodeReview,
     /// The suites run on the patch.
     Report,
-    /// A person decides.
+    /// A person accepts the work, or sends it elsewhere.
     Decision,
     /// What was applied is undone.
     Revert,
 }
 
 impl StepWork {
-    /// All of them.
+    /// All kinds of work, in the order of declaration.
     pub const ALL: [StepWork; 7] = [
         StepWork::Plan,
         StepWork::PlanReview,
@@ -138,7 +138,7 @@ impl StepWork {
 pub struct Routes {
     /// Every route that some condition asks for: the usual one first, then the nearest one, undoing last.
     pub known: Vec<String>,
-    /// Where work goes that needs more of it, when nobody said where.
+    /// Where work goes that needs more of it, when the person did not say where.
     pub again: Option<String>,
     /// Where work goes that is to be undone.
     pub undo: Option<String>,

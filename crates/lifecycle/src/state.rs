@@ -1,7 +1,7 @@
 //! `state.json`: the phase of a task and what each phase has come to.
 //!
-//! It is a projection of the task's run, written whole and only when the task moved. Fields that nobody
-//! here knows stay as they are, and so does their order.
+//! It is a projection of the task's run, written whole and only when the task moved. Fields that are not known
+//! here stay as they are, and so does their order.
 
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
@@ -13,7 +13,7 @@ use ftl_store::ContentDigest;
 /// What `state.json` says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateFile {
-    /// The phase.
+    /// The phase that the file says.
     pub phase: Phase,
     json: Json,
 }

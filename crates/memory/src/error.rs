@@ -13,7 +13,7 @@ pub enum Error {
         path: String,
         /// What is wrong there.
         what: String,
-        /// What to do.
+        /// How the person who wrote it can correct it.
         hint: &'static str,
     },
     /// The stored vectors are of another embedder.
@@ -25,9 +25,9 @@ pub enum Error {
     },
     /// A stored lesson cannot be read.
     Damaged {
-        /// Its number.
+        /// The number of its row.
         id: i64,
-        /// Why not.
+        /// The reason, in words.
         what: String,
     },
 }

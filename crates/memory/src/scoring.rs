@@ -2,7 +2,7 @@
 //!
 //! Nothing here looks at a store or at the time; ages are whole days that the caller counted.
 
-/// After so many days a lesson counts half, unless somebody says otherwise.
+/// After so many days a lesson counts half, unless the caller says otherwise.
 pub const HALF_LIFE_DAYS: f64 = 30.0;
 
 /// A lesson younger than this is given a little more room.
@@ -13,11 +13,11 @@ const YOUNG_DAYS: u64 = 7;
 pub enum Tier {
     /// Not near enough to be injected.
     Archive,
-    /// Perhaps of use.
+    /// It may help.
     Exploration,
-    /// Likely of use.
+    /// It is likely to help.
     Productive,
-    /// Surely about this.
+    /// It is about the very thing that is asked.
     Critical,
 }
 

@@ -1,4 +1,4 @@
-//! `/proc`, opened so that nobody inside it can lie: the file system itself at its top, and nothing mounted
+//! `/proc`, opened so that no process inside it can lie: the file system itself at its top, and nothing mounted
 //! over what is read.
 //!
 //! In a user namespace of its own a process may mount what it likes over `/proc` or over a file in it. Who

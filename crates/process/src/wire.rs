@@ -46,7 +46,7 @@ pub(super) struct Request {
 pub(super) enum Word {
     /// Ask everything to end.
     Term,
-    /// End everything.
+    /// Kill everything that is left.
     Kill,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Word {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// The command runs.
+    /// The command runs, as this process.
     Started(Identity),
     /// It does not, and never will.
     Failed { what: String, busy: bool },

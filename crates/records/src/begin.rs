@@ -14,7 +14,7 @@ use crate::plan_file::{CampaignPlan, PlanTask};
 use ftl_code::context::Sources;
 use ftl_store::Notes;
 
-/// A note of somebody else that is kept with the beginning of a task.
+/// A note of the caller's that is kept with the beginning of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
     /// The kind of the note.

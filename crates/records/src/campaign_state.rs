@@ -162,7 +162,7 @@ impl Campaign {
     }
 }
 
-/// Files and folders that somebody is going to change.
+/// Files and folders that tasks at work are going to change.
 #[derive(Default)]
 pub(super) struct Taken(BTreeSet<String>);
 

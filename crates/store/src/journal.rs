@@ -187,7 +187,7 @@ pub enum EntryError {
     Gone(ContentDigest),
     /// The content is no JSON.
     Content {
-        /// Its digest.
+        /// The digest of the content.
         digest: ContentDigest,
         /// What is wrong with it.
         message: String,

@@ -140,7 +140,7 @@ pub enum RefusedKind {
     Guard,
     /// Not here: no such edge, a word that is not waited for, a state never visited.
     NotHere,
-    /// Nobody waits for it any more.
+    /// The action or question has been answered, or is no longer waited for.
     Late,
     /// The instance has ended.
     Settled,

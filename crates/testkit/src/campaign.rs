@@ -1,7 +1,7 @@
-//! The built-in campaign on the real engine, with a world for hands, in a process that can be killed.
+//! The built-in campaign on the real engine, with a world for executors, in a process that can be killed.
 //!
 //! A caller is a test or a bench that starts itself again as a child; the child plays until the
-//! campaign rests or it dies, and whoever started it plays on with another child.
+//! campaign rests or it dies, and the caller plays on with another child.
 
 use std::collections::BTreeMap;
 use std::path::Path;

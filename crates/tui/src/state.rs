@@ -76,11 +76,11 @@ pub(crate) enum Typing {
     Value(String, Box<PersonAction>),
     /// Why a rule is bent.
     Reason(String, Box<PersonAction>),
-    /// Who bends it.
+    /// The person who bends it.
     Name(String, Box<PersonAction>, String),
 }
 
-/// Where one is.
+/// What is on the screen, and what is being typed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(crate) screen: Screen,

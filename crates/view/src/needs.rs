@@ -1,4 +1,4 @@
-//! What needs a person, over all runs: one card for each thing that waits, what stands behind it, what can be done.
+//! What needs a person, over all runs: one card for each thing that waits, how much waits for it, what can be done.
 //!
 //! Cards are ranked by what waits behind them, not by their age: the answer that sets most free comes first.
 
@@ -23,7 +23,7 @@ pub const MAX_NEEDS: usize = 50;
 pub struct Need {
     /// A name that stays the same while it waits.
     pub id: String,
-    /// The run.
+    /// The name of the run.
     pub run: String,
     /// What the run is for.
     pub title: String,
@@ -39,9 +39,9 @@ pub struct Need {
     pub text: String,
     /// The values that a question takes.
     pub choices: Vec<String>,
-    /// Since when.
+    /// The time since when it waits.
     pub since: Time,
-    /// What stands behind it.
+    /// How much waits for it in turn.
     pub behind: Behind,
     /// What can be done.
     pub actions: Vec<PersonAction>,
@@ -57,7 +57,7 @@ pub enum NeedKind {
     Word,
     /// It stopped in place.
     Held,
-    /// Nobody drives it.
+    /// No process drives the run.
     Interrupted,
     /// A task ended without success, and its work is kept.
     Blocked,
@@ -65,7 +65,7 @@ pub enum NeedKind {
     Limit,
 }
 
-/// What stands behind something that waits.
+/// How much waits for something that waits for a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Behind {
     /// How many tasks cannot begin or go on before.

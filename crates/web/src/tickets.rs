@@ -80,7 +80,7 @@ fn is_same(left: &str, right: &str) -> bool {
     left.len() == right.len() && differs == 0
 }
 
-/// 256 bits that nobody can guess.
+/// 256 random bits, as hex.
 fn random() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

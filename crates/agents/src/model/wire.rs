@@ -56,7 +56,7 @@ impl Watch {
         u64::try_from(self.timing.now().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A request begins.
+    /// Notes that a request begins, so that its time runs.
     fn begin(&self) {
         self.began.store(self.now(), Ordering::Relaxed);
         self.hear();

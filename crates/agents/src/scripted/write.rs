@@ -13,9 +13,9 @@ use super::script::{Script, ScriptError};
 /// A session as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedSession {
-    /// The role.
+    /// The role that was asked.
     pub role: String,
-    /// The form.
+    /// The form in which it was asked; `None` for a role with one form.
     pub form: Option<String>,
     /// What it was told.
     pub prompt: String,
@@ -26,7 +26,7 @@ pub struct RecordedSession {
 /// One answer of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedStep {
-    /// What it said.
+    /// The text that it wrote.
     pub say: String,
     /// What it called, with what.
     pub calls: Vec<(String, Json)>,
@@ -38,7 +38,7 @@ pub struct RecordedStep {
     pub ask: Option<String>,
     /// What it said instead of submitting.
     pub reply: Option<String>,
-    /// How it died.
+    /// The message with which it died.
     pub die: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub fn script_of(sessions: &[RecordedSession]) -> Result<String, ScriptError> {
         }
         scenes.push((distinguishing_texts(one, &others), one));
     }
-    // The first scene that fits is played: one that fits everybody comes last.
+    // The first scene that fits is played: one that fits every prompt comes last.
     scenes.sort_by_key(|(told, _)| std::cmp::Reverse(told.len()));
     let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, &told)).collect();
     let text = toml::to_string(&json!({ "scene": scenes }))

@@ -20,14 +20,14 @@ use crate::context::read_source;
 /// The commands of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// What makes a new worktree ready. One that is only found is proposed, and run by nobody.
+    /// What makes a new worktree ready. One that is only found is proposed, and never run.
     #[serde(default)]
     pub setup: Option<String>,
-    /// What tests it.
+    /// The commands that test it, in order.
     pub tests: Vec<String>,
     /// What checks format and lints.
     pub lints: Vec<String>,
-    /// What builds it.
+    /// The command that builds it, where it needs one.
     pub build: Option<String>,
     /// Who named each of them: a setting, or a file of the project.
     #[serde(skip)]

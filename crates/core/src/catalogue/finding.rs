@@ -67,7 +67,7 @@ kinds! {
     ReplayFailed = "replay_failed",
     /// Nothing that failed before shows that the work is done.
     NotRedFirst = "not_red_first",
-    /// A test file that nobody could look into.
+    /// A test file that could not be read, so that its assertions are not known.
     TestUnreadable = "test_unreadable",
     /// There are more findings than are told.
     MoreFindings = "more_findings",

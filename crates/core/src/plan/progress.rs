@@ -21,7 +21,7 @@ pub const MAX_ROOTS: usize = 64;
 /// A word that is no status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownStatus {
-    /// The word.
+    /// The status, as the plan spells it.
     pub text: Name,
 }
 
@@ -65,7 +65,7 @@ pub struct Cascade {
     pub blocked: usize,
     /// Tasks that wait, ready or not.
     pub pending: usize,
-    /// Tasks that somebody works on.
+    /// Tasks that a builder works on.
     pub in_progress: usize,
     /// Tasks that may start.
     pub ready: usize,

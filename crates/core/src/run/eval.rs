@@ -15,7 +15,7 @@ pub trait Names {
     fn name(&self, name: &str) -> Option<Value>;
 }
 
-/// Nothing is known.
+/// Names without values, for expressions that must not use any.
 pub struct Nothing;
 
 impl Names for Nothing {
@@ -79,7 +79,7 @@ pub fn arg(arg: &Arg, names: &dyn Names) -> Value {
     }
 }
 
-/// Named values.
+/// Evaluates arguments; their values, by name.
 pub fn fields(args: &Args, names: &dyn Names) -> Fields {
     let mut fields = Fields::new();
     for (name, value) in args {

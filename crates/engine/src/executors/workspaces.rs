@@ -190,7 +190,7 @@ fn overlaps(paper: &Records, task: &PlanTask) -> Result<Option<Vec<String>>, Fai
     Ok((!told.is_empty()).then_some(told))
 }
 
-/// A task as a coder is told it: what it is called, what is wanted, and how anybody can tell.
+/// A task as a coder is told it: what it is called, what is wanted, and how it can be told that it is done.
 fn story_of(plan: &CampaignPlan, task: &PlanTask) -> String {
     let name = task.slug.replace('-', " ");
     let mut letters = name.chars();

@@ -1,6 +1,6 @@
 //! Asking a person at the terminal what a run asks, and driving it on with the answer.
 //!
-//! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
+//! A person who cannot answer is not asked: without a terminal on both sides the run rests, and its last line says
 //! how to answer it. While a person thinks the run is not held: the first answer from elsewhere is taken.
 
 use ftl_command::session::session_failure;

@@ -56,7 +56,7 @@ pub fn question_type(args: &Args) -> Type {
     }
 }
 
-/// What PARALLEL answers.
+/// The type of what PARALLEL binds: its status, and the results by branch.
 pub fn found_type(results: Type) -> Type {
     let status = Type::choice(["all_complete", "quorum_met", "timeout", "quorum_failure"]);
     Type::full_record(

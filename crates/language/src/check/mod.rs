@@ -48,7 +48,7 @@ pub struct World<'a> {
 /// What the checker found out about one protocol.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// What is wrong.
+    /// Errors and warnings, each with its place.
     pub problems: Vec<Problem>,
     /// What the walk found in each state.
     pub states: BTreeMap<Name, StateFacts>,

@@ -20,7 +20,7 @@ use ftl_core::value::Name;
 /// A way out of a state, as one path takes it.
 #[derive(Clone, Debug)]
 pub struct PathExit {
-    /// Where it leads.
+    /// The state, verdict or hold at its end.
     pub to: Leads,
     /// What is known there.
     pub env: Env,
@@ -44,9 +44,9 @@ pub enum Leads {
 /// A place where an instance can be held, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldPlace {
-    /// The statement.
+    /// The number of the statement in its state.
     pub place: u32,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
     /// What would hold it there.
     pub why: String,
@@ -55,9 +55,9 @@ pub struct HoldPlace {
 /// A Task of a state.
 #[derive(Clone, Debug)]
 pub struct TaskPlace {
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
-    /// Whom it asks.
+    /// The role that the Task names.
     pub role: Name,
     /// Whether the agent may write.
     pub writes: bool,
@@ -74,7 +74,7 @@ pub struct StateFacts {
     pub holds: Vec<HoldPlace>,
     /// Where a person is waited for or asked.
     pub people: Vec<(Span, String)>,
-    /// Its tasks.
+    /// The agents' tasks that its steps ask for.
     pub tasks: Vec<TaskPlace>,
     /// Whether a line of it could not be read.
     pub broken: bool,

@@ -100,7 +100,7 @@ pub(super) fn line_end(byte: usize, markdown: &str) -> usize {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
-    /// Before the header.
+    /// Before the header `stateDiagram-v2`.
     #[default]
     Before,
     /// Between `---` and `---`, before the header.

@@ -61,7 +61,7 @@ pub struct DrawingFault {
     pub span: Range<usize>,
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake in words.
     pub message: String,
 }
 

@@ -159,7 +159,7 @@ pub enum ExplorerAnswerError {
     UnknownMode(String),
     /// Its mode is of this kind, and no string.
     ModeKind(&'static str),
-    /// It does not say of which mode it is, and nobody else does.
+    /// It does not say of which mode it is, and neither does the caller.
     NoMode,
     /// The answer of that mode has no status.
     NoStatus(ExplorerMode),

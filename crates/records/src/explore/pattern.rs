@@ -120,7 +120,7 @@ enum Kind {
     Type,
 }
 
-/// What a line defines, where somebody would document it.
+/// What a line defines, where the definition is one that people document.
 fn definition(language: &str, line: &str) -> Option<Kind> {
     let line = line.trim_start();
     let has = |word: &str| line.split(|letter: char| !letter.is_alphanumeric()).any(|one| one == word);

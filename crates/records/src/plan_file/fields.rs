@@ -280,7 +280,7 @@ fn slug(at: &At<'_>, found: &mut Found) -> String {
     String::new()
 }
 
-/// `None` where it cannot be read, so that nothing else is judged by a type nobody meant.
+/// `None` where it cannot be read, so that nothing else is judged by a type that the author did not mean.
 fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
     let words = [TaskType::Spec, TaskType::Build, TaskType::Verify];
     let Some(value) = at.get_value("type") else { return Some(TaskType::Build) };

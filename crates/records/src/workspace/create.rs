@@ -216,7 +216,7 @@ pub fn sibling_failures(blocked: &[(FileName, Workspace)], campaign: Option<&str
     });
     let failure = |(name, workspace): &(FileName, Workspace)| {
         let reason = block_reason(&workspace.delivered)?;
-        // What was only noted blocked nobody.
+        // A line that was only noted blocked no work.
         let trigger = reason.lines().map(str::trim).find(|line| !line.ends_with(NOTED)).unwrap_or_default();
         (!trigger.is_empty()).then(|| KnownFailure {
             name: format!("sibling-{}", name.stem()),

@@ -24,7 +24,7 @@ const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 const ENCODING: &str = "encoding";
 const ESCAPED: &str = "escaped";
 
-/// An element.
+/// An element of the document, with its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) name: String,

@@ -19,7 +19,7 @@ const HOME: &str = "home";
 type Wrong = (String, String);
 
 impl Config {
-    /// What commands see.
+    /// The rules by which variables reach commands and programs.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub enum KeySource {
     /// In a variable of the environment.
     Variable(String),
-    /// In a file.
+    /// In a file, whose text it is.
     File(PathBuf),
 }
 

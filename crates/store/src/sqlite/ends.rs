@@ -19,7 +19,7 @@ use ftl_folder::rewind::{JournalEnd, KnownInstance, Rewound};
 pub struct RunEnd {
     /// What the journal knows.
     pub journal: JournalEnd,
-    /// The epoch below which nobody may act for the run any more.
+    /// The epoch below which no lease of the run is good any more.
     pub epoch: u64,
 }
 

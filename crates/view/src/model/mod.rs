@@ -32,7 +32,7 @@ pub struct RunModel {
     pub board: Board,
     /// What time went to.
     pub timeline: Timeline,
-    /// What was spent.
+    /// Tokens and money by role, by task and over time.
     pub ledger: Ledger,
 }
 

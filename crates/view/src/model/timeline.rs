@@ -1,7 +1,7 @@
 //! What the time of each task went to: an agent, a check, a slot, a service, a person, the landing.
 //!
-//! A bar begins where something is asked for and ends where it is heard. Two kinds that nobody else shows are kept apart
-//! from work: waiting for a slot, and waiting for a person.
+//! A bar begins where something is asked for and ends where it is heard. Two kinds that are often hidden are kept
+//! apart from work: waiting for a slot, and waiting for a person.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub const MAX_BARS: usize = 500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BarKind {
-    /// An agent works.
+    /// An agent answers a task.
     Agent,
-    /// A gate looks.
+    /// A gate looks at the work.
     Check,
     /// It waits for its turn: a slot, and files that another task holds.
     Slot,
@@ -38,7 +38,7 @@ pub enum BarKind {
 /// A stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bar {
-    /// When it began.
+    /// The time of the entry that began it.
     pub from: Time,
     /// When it ended; nothing while it goes on.
     pub to: Option<Time>,

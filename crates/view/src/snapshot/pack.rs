@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 128;
 
 /// Something that can be written as bytes and read back.
 pub(crate) trait Pack: Sized {
-    /// Writes it.
+    /// Appends its bytes.
     fn pack(&self, out: &mut Packer);
     /// Reads it back; nothing where the bytes do not fit.
     fn unpack(from: &mut Unpacker<'_>) -> Option<Self>;

@@ -23,7 +23,7 @@ use super::brief::Noted;
 use super::checkout::{CheckoutOf, Ready};
 use super::gates::Command;
 use super::message::{About, Author, cut_subject};
-use super::{Met, Route, Site, Sites};
+use super::{LandingRoute, Met, Site, Sites};
 use crate::executors::typed::Done;
 use crate::executors::{Job, JobEnd};
 use ftl_folder as folder;
@@ -93,7 +93,7 @@ impl LandedWork {
 
 /// What is to land.
 pub(super) struct Wish {
-    /// The tree that was verified; none takes what is there now.
+    /// The tree that was verified; with none, the worktree lands as it is.
     pub(super) tree: Option<Oid>,
     /// The commands that must succeed on the merged tree.
     pub(super) verify: Vec<String>,
@@ -298,8 +298,8 @@ impl Sites {
         asked: &BranchDeliver,
     ) -> Result<Delivered, JobEnd> {
         match self.landing {
-            Some(Route::PullRequest) => self.deliver_pull(job),
-            Some(Route::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
+            Some(LandingRoute::PullRequest) => self.deliver_pull(job),
+            Some(LandingRoute::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
         }
     }
 
@@ -382,7 +382,7 @@ impl Sites {
     }
 }
 
-/// Why nobody could look at what would land.
+/// Why the merged tree could not be verified.
 pub(super) fn unlooked(failure: Failure) -> CouldNotRun {
     if failure.kind == FailureKind::Machine {
         CouldNotRun::Machine(failure.message)

@@ -129,7 +129,7 @@ fn typed(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
             Ok(line) => {
                 let ended = obey(bench, &line)?;
                 bench.stop.take_back();
-                // A history that cannot be kept is missed by nobody who works.
+                // The task goes on where the history cannot be kept.
                 let _ = editor.history_mut().save(&file);
                 if ended.is_none() {
                     return Ok(ExitStatus::Done);
