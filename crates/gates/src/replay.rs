@@ -123,7 +123,6 @@ fn mix(path: &str, before: &str, after: &str) -> Option<Vec<u8>> {
         }
         "pyproject.toml" => {
             let (was, mut is): (toml::Table, toml::Table) = (before.parse().ok()?, after.parse().ok()?);
-            let old = is.clone();
             let tools = |table: &toml::Table| table.get("tool").and_then(|tool| tool.as_table()).cloned();
             let (was, mut mixed) = (tools(&was).unwrap_or_default(), tools(&is).unwrap_or_default());
             for key in PYTHON_TOOLS {
@@ -132,8 +131,11 @@ fn mix(path: &str, before: &str, after: &str) -> Option<Vec<u8>> {
                     None => drop(mixed.remove(key)),
                 }
             }
+            if mixed == tools(&is).unwrap_or_default() {
+                return None;
+            }
             is.insert("tool".to_owned(), toml::Value::Table(mixed));
-            (is != old && is.get("tool") != old.get("tool")).then(|| is.to_string().into_bytes())
+            Some(is.to_string().into_bytes())
         }
         _ => None,
     }

@@ -171,3 +171,16 @@ fn a_command_without_a_known_runner_has_no_report() {
     let ran = verify(&[("t.sh", "exit 0\n")], "sh t.sh");
     assert_eq!((ran.outcome, ran.report), (VerifyOutcome::Passed, None));
 }
+
+#[test]
+fn a_project_whose_toolchain_and_cached_packages_lie_below_the_home_verifies_offline() {
+    let manifest = "[package]\nname = \"calc\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ncfg-if = \"1\"\n";
+    let text = "cfg_if::cfg_if! { if #[cfg(unix)] { pub fn one() -> u8 { 1 } } else { pub fn one() -> u8 { 2 } } }\n\
+        #[test]\nfn one_is_one() {\n    assert_eq!(one(), 1);\n\
+        let home = std::env::var(\"HOME\").unwrap();\n    assert_eq!(std::fs::read_dir(&home).unwrap().count(), 0);\n\
+        let cargo = std::path::PathBuf::from(std::env::var(\"CARGO_HOME\").unwrap());\n\
+        assert!(cargo.join(\"registry\").exists() && !cargo.join(\"credentials.toml\").exists());\n}\n";
+    let ran = verify(&[("Cargo.toml", manifest), ("src/lib.rs", text)], "cargo test -q --offline --lib");
+    assert_eq!(ran.outcome, VerifyOutcome::Passed, "{}", ran.summary);
+    assert_eq!(names(&ran, TestOutcome::Passed), ["calc::one_is_one"]);
+}

@@ -96,3 +96,38 @@ fn an_old_failure_blocks_nobody_and_a_new_one_does() {
 }
 
 const ONE: &str = "import unittest, calc\n\n\nclass T(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(calc.one(), 1)\n";
+
+#[needs(python3)]
+#[test]
+fn a_held_out_verify_decides_and_tells_no_agent_what_it_looked_at() {
+    let files = [("calc.py", CALC), ("test_calc.py", TESTS)];
+    let mended = CALC.replace("return x", "return -x");
+    for (held_out, lands) in [("echo s3cret-check; grep -q nothing calc.py", false), ("grep -q -- -x calc.py", true)] {
+        let dir = repository(&files, "mend-neg", &[("calc.py", &mended)]);
+        let settings = format!("{}[verify]\nheld_out = \"{held_out}\"\n", dir.read(".ftl/config.toml"));
+        dir.write(".ftl/config.toml", settings);
+        let (json, is_complete) = build(&dir);
+        assert_eq!(is_complete, lands, "{json}");
+        assert_eq!(json.to_string().contains("the held-out verify of the settings fails"), !lands, "{json}");
+        assert!(!json.to_string().contains("s3cret-check"), "{json}");
+    }
+}
+
+#[needs(python3)]
+#[test]
+fn a_task_that_mends_needs_a_test_that_failed_before() {
+    let files = [("calc.py", "def one():\n    return 1\n"), ("test_calc.py", ONE)];
+    let product = "def one():\n    return int(1)\n";
+    let idle = format!("{ONE}\n    def test_again(self):\n        self.assertEqual(calc.one(), 1)\n");
+    let dir = repository(&files, "fix-one", &[("calc.py", product), ("test_calc.py", &idle)]);
+    let (json, is_complete) = build(&dir);
+    assert!(!is_complete && json.to_string().contains("new and green on the base too"), "{json}");
+    let dir = repository(&files, "fix-one", &[("calc.py", product)]);
+    let (json, is_complete) = build(&dir);
+    assert!(!is_complete && json.to_string().contains("no test failed on the base and passes now"), "{json}");
+    let red = format!("{ONE}\n    def test_text(self):\n        self.assertEqual(calc.text(), '1')\n");
+    let text = format!("{product}\n\ndef text():\n    return '1'\n");
+    let dir = repository(&files, "fix-one", &[("calc.py", &text), ("test_calc.py", &red)]);
+    let (json, is_complete) = build(&dir);
+    assert!(is_complete, "{json}");
+}

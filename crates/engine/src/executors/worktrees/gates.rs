@@ -56,6 +56,7 @@ impl Sites {
         {
             findings.push(red_first::tell(&[], promise.is_fix));
         }
+        findings.extend(self.find_seen(job));
         self.allow(&mut findings, noted.as_ref());
         let report = ran.report(tree.as_str(), base.ran.as_ref().map(|base| (base, &promise)), &findings);
         if after != tree {

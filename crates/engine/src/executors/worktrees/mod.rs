@@ -35,11 +35,13 @@ mod proof;
 mod pull;
 mod replay;
 pub mod retry;
+mod seen;
 mod story;
 pub(super) mod task;
 
 pub(super) use self::base::check_base;
 pub(super) use self::campaign::{create_workspace, list_tasks};
+pub(super) use self::seen::committer_of;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -8,8 +8,8 @@ import os
 import sys
 
 
-def _take():
-    path = os.environ.pop("FTL_REPORT", None)
+def _take(known):
+    path = os.environ.pop("FTL_REPORT", None) or known
     here = os.path.dirname(os.path.abspath(__file__))
     for name, apart, ours in (("PYTHONPATH", os.pathsep, here), ("PYTEST_PLUGINS", ",", "_ftl_report")):
         if name == "PYTEST_PLUGINS" and path is None:
@@ -45,7 +45,7 @@ class _Channel:
     def take(self):
         if not self.taken:
             self.taken = True
-            self.path = _take()
+            self.path = _take(self.path)
 
     def open(self, runner):
         self.take()
@@ -104,6 +104,11 @@ class _Pytest:
 
     def pytest_sessionfinish(self, session, exitstatus):
         self._report.say("end", int(getattr(session, "exitstatus", exitstatus)))
+
+
+def pytest_addoption(parser):
+    # Called as the plugin is registered, before any file of the project is loaded.
+    _channel.take()
 
 
 def pytest_configure(config):
@@ -220,7 +225,7 @@ class _Finder:
 
 
 # Programs that start a runner in a process of its own: what they start must still find the file.
-_LAUNCHERS = ("poetry", "hatch", "pipenv", "tox", "nox", "pdm", "rye", "invoke", "inv", "uv", "pip", "pyenv")
+_LAUNCHERS = ("poetry", "hatch", "pipenv", "tox", "nox", "pdm", "rye", "invoke", "inv", "uv", "pip", "pyenv", "go")
 
 
 def begin():
@@ -236,5 +241,7 @@ def begin():
         return
     sys.meta_path.insert(0, _Finder())
     if (program and program[0] in ("pytest", "py.test")) or "pytest" in words:
+        # The variable that names the plugin stays until pytest has read it.
+        _channel.path = os.environ.pop("FTL_REPORT", None)
         return
     _channel.take()
