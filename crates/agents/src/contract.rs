@@ -47,7 +47,7 @@ pub const TURNS: &str = "turns";
 pub trait Backend: Send + Sync {
     /// What it is called in the settings.
     fn name(&self) -> &str;
-    /// What it enforces, honestly.
+    /// The rules of a state that it surely keeps to.
     fn enforces(&self) -> Enforced;
     /// Whether it is there and can be reached, without spending anything.
     fn probe(&self) -> ProbeResult;
@@ -141,7 +141,7 @@ pub enum RecallError {
     NoMemory,
     /// There are no lessons here, about that or anything else.
     NothingAbout(String),
-    /// They could not be read.
+    /// The lessons could not be read.
     Failed(String),
 }
 
@@ -187,7 +187,7 @@ pub struct SessionOrder {
     pub model: Option<String>,
     /// Who the agent is and which rules hold.
     pub system: String,
-    /// What it may do.
+    /// The tools and the files that it may use.
     pub allowance: ToolAllowance,
     /// The shape of its answer.
     pub answer: Schema,
@@ -233,7 +233,7 @@ pub struct PromptPart {
 /// What a part of a prompt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// What is to be done.
+    /// The task itself.
     Task,
     /// What a reviewer, a gate or a person said about earlier work; it is never dropped.
     Feedback,
@@ -283,12 +283,12 @@ impl fmt::Display for CommandFailure {
 
 impl std::error::Error for CommandFailure {}
 
-/// What a command did.
+/// The end of a command, with its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// Its exit code; nothing if it was ended.
     pub code: Option<i32>,
-    /// What it wrote, both streams.
+    /// Its output, both streams.
     pub output: String,
 }
 
@@ -358,7 +358,7 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// What a probe found.
+/// The outcome of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeResult {
     /// Whether it can be used now; if not, why and what to do.

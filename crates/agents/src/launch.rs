@@ -49,7 +49,7 @@ pub struct Launched {
     pub tree: Box<dyn Tree>,
 }
 
-/// What a program reads.
+/// The standard input of a program.
 pub trait InputChannel: Send + Sync {
     /// Gives it bytes; never waits until it has read them. An error when it reads no more.
     fn write(&self, bytes: &[u8]) -> Result<(), InputError>;
@@ -116,7 +116,7 @@ pub enum OutputError {
     LongLine,
     /// More was written before than the session has read.
     Unread,
-    /// Who listened is gone.
+    /// The session that listened is gone.
     NobodyListens,
 }
 

@@ -72,7 +72,7 @@ struct Answered {
 pub struct Knock {
     /// The name of the tool.
     pub tool: String,
-    /// What it is given.
+    /// The arguments of the call.
     pub args: Json,
     reply: Sender<Answered>,
 }
@@ -80,7 +80,7 @@ pub struct Knock {
 /// What an agent reads of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAnswer {
-    /// What the call brought.
+    /// The result of the call.
     Done(String),
     /// What went wrong: the tool has an error for it.
     Failed(String),

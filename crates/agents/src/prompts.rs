@@ -90,7 +90,7 @@ pub struct Filling<'a> {
     pub task: &'a str,
     /// The folder in which it works.
     pub folder: &'a Path,
-    /// What it may do.
+    /// The tools and the files that it may use.
     pub allowance: &'a ToolAllowance,
     /// What it is given, by name, but for feedback.
     pub inputs: &'a [(String, String)],
@@ -109,7 +109,7 @@ pub struct Filling<'a> {
 pub struct RenderedPrompt {
     /// Who the agent is and which rules hold, for every turn.
     pub system: String,
-    /// What is said first.
+    /// The parts of the first message.
     pub parts: Vec<PromptPart>,
 }
 

@@ -65,7 +65,7 @@ pub enum Severity {
 /// One thing that a gate found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of finding.
     pub kind: FindingKind,
     /// Whether it stops the work.
     pub severity: Severity,

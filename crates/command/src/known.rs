@@ -18,7 +18,7 @@ pub struct RunOverview {
     pub row: RunRow,
     /// What it looks like from outside.
     pub summary: Summary,
-    /// Who drives it now.
+    /// The process that drives it now, as far as it is known.
     pub driven: Driven,
     /// The instance that it is about; 0 is the whole run.
     pub instance: u32,

@@ -16,7 +16,7 @@ use crate::session::{session_failure, store_failure};
 /// How long a typed text is at most.
 pub const MAX_TYPED: usize = 64 * 1024;
 
-/// Who speaks, and through what.
+/// A person who speaks, and the face that they use.
 #[derive(Clone, Copy, Debug)]
 pub struct Speaker<'a> {
     /// The name of the person.

@@ -20,7 +20,7 @@ use crate::root;
 /// How many documents a user's folder may hold.
 const MAX_USER_DOCUMENTS: usize = 500;
 
-/// What an argument names.
+/// The document or the protocol that an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtocolArg {
     /// A protocol of the library.

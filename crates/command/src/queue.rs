@@ -34,7 +34,7 @@ pub(crate) struct Queue {
     stop: StopSignal,
 }
 
-/// What became of an answer.
+/// The outcome of printing an answer.
 pub(crate) enum AnswerOutcome {
     /// It was written, or could not be.
     Written(io::Result<()>),

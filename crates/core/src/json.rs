@@ -23,18 +23,18 @@ pub type Object = serde_json::Map<String, Json>;
 pub enum JsonCause {
     /// Something stands where it cannot stand.
     Syntax,
-    /// It ends too soon.
+    /// The text ends in the middle of a value.
     End,
-    /// It is nested too deep.
+    /// Arrays and objects are nested too deep.
     Depth,
 }
 
 /// A text that is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotJson {
-    /// Why it is not.
+    /// The kind of mistake.
     pub cause: JsonCause,
-    /// What is wrong with it.
+    /// The mistake in words.
     pub message: String,
     /// On which line, counted from one.
     pub line: usize,

@@ -79,7 +79,7 @@ crate::choices! {
 /// How runs of a protocol are drawn. It decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoardCode {
-    /// What its lines are.
+    /// The kind of board.
     pub kind: BoardKind,
     /// The states whose entry is no news.
     pub quiet: Vec<Name>,
@@ -94,7 +94,7 @@ pub struct InputCode {
     pub name: Name,
     /// Its value when it is not given; `None` when it must be given.
     pub default: Option<Value>,
-    /// What it may be.
+    /// The type of its values.
     pub ty: Type,
 }
 
@@ -118,13 +118,13 @@ pub struct LimitCode {
 pub struct StateCode {
     /// The name that `STATE` declares.
     pub name: Name,
-    /// What it takes, with defaults.
+    /// Its parameters, with defaults.
     pub params: Vec<(Name, Option<Arg>)>,
     /// Its statements, in reading order.
     pub nodes: Vec<Node>,
     /// Changes when any statement of the state changes.
     pub code: Name,
-    /// Where its edges lead.
+    /// The states that its edges lead to.
     pub targets: Vec<Name>,
 }
 
@@ -158,7 +158,7 @@ pub struct CallCode {
     pub required: Vec<Name>,
     /// The parameter that takes the last result.
     pub piped: Option<Name>,
-    /// What it must answer.
+    /// The type that its answer must have.
     pub answer: Type,
     /// Its name as a branch of PARALLEL.
     pub branch: Name,

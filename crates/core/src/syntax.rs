@@ -147,7 +147,7 @@ pub struct Pattern {
 pub struct State {
     /// The state's name.
     pub name: Ident,
-    /// What it takes.
+    /// Its parameters.
     pub params: Vec<Param>,
     /// Its statements.
     pub body: Block,
@@ -229,7 +229,7 @@ pub struct Use {
 pub enum Step {
     /// `DO: name = | call PAYING meter KEEPING n`.
     Do {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
         /// Whether the last result is handed over.
         pipe: bool,
@@ -240,7 +240,7 @@ pub enum Step {
     },
     /// `DO: name = PARALLEL args` with branches.
     Parallel {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
         /// `quorum` and `timeout`.
         args: Args,
@@ -249,9 +249,9 @@ pub enum Step {
     },
     /// `DO: name = FOR EACH item IN list BY key UNTIL ANY` with a block.
     ForEach {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
-        /// What each item is called.
+        /// The name that the block uses for the item.
         item: Ident,
         /// The expression that gives the items.
         list: Expr,
@@ -264,7 +264,7 @@ pub enum Step {
     },
     /// `CHECK: name = | call`.
     Check {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Ident,
         /// Whether the last result is handed over.
         pipe: bool,
@@ -273,21 +273,21 @@ pub enum Step {
     },
     /// `WAIT: name = call`.
     WaitFor {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
-        /// What is waited for.
+        /// The call of the action that waits.
         call: Call,
     },
     /// `WAIT: name = word | word`.
     WaitWords {
-        /// What the word is called.
+        /// The name that the word is bound to.
         bind: Option<Ident>,
         /// The words that a person may say.
         words: Vec<Ident>,
     },
     /// `ASK: name = value args`.
     Ask {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Ident,
         /// The text that the person is shown.
         question: Arg,
@@ -312,7 +312,7 @@ pub struct Paying {
     pub keeping: u64,
 }
 
-/// What a step asks for.
+/// A call of an action, an agent, a protocol or a command.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The action, agent, protocol or command that is called.
@@ -323,7 +323,7 @@ pub struct Call {
     pub span: Span,
 }
 
-/// Whom a call asks.
+/// The action, agent, protocol or command that a call is for.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// An action of the catalogue.
@@ -336,7 +336,7 @@ pub enum Target {
     Shell(Template),
 }
 
-/// What EMIT records.
+/// The line or the event that EMIT records.
 #[derive(Clone, Debug)]
 pub enum Emit {
     /// A line of text.
@@ -354,7 +354,7 @@ pub enum Exit {
         target: Ident,
         /// Whether the target is a pattern's parameter, still in braces.
         hole: bool,
-        /// What the state is told.
+        /// The parameters of the state.
         args: Args,
         /// Whether it stands for `ELSE STATE`, which also passes the failure's message as `reason`.
         by_else: bool,
@@ -363,7 +363,7 @@ pub enum Exit {
     Return {
         /// The word of the end, such as `complete`.
         verdict: Ident,
-        /// What is handed over.
+        /// The values that the instance hands over.
         args: Args,
     },
     /// `STAY: value`.
@@ -426,7 +426,7 @@ pub enum TemplatePart {
 /// An expression and where it stands.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// The kind, with its parts.
     pub kind: Box<ExprKind>,
     /// Its bytes in its source.
     pub span: Span,

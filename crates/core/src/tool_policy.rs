@@ -55,7 +55,7 @@ pub struct ToolCall {
     pub spot: Option<ResolvedPath>,
 }
 
-/// What may be written.
+/// The files that an agent may write.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Write {
     /// No file.
@@ -99,7 +99,7 @@ impl fmt::Display for Write {
 pub struct ToolAllowance {
     /// The tools that it has.
     pub tools: BTreeSet<Name>,
-    /// What it may write.
+    /// The files that it may write.
     pub write: Write,
     /// How many counted calls it has in all; nothing where only a meter of the protocol counts.
     pub calls: Option<u64>,

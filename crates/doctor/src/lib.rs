@@ -55,7 +55,7 @@ pub struct Examination {
     pub deep: bool,
 }
 
-/// What a finding is about.
+/// The areas that the doctor looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Area {
@@ -81,7 +81,7 @@ pub enum Area {
     Chains,
     /// Whether journals make the runs that are shown.
     Journals,
-    /// Who drives the runs.
+    /// The leases of runs and the files of their owners.
     Leases,
     /// Attempts that no driver waits for.
     Attempts,
@@ -149,7 +149,7 @@ impl Level {
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
-    /// What it is about.
+    /// The area that it is about.
     pub area: Area,
     /// How bad it is.
     pub level: Level,
@@ -308,7 +308,7 @@ fn excluded(place: &StateFolder, found: &mut DoctorReport) {
     }
 }
 
-/// What every attempt stands on.
+/// Looks at what every attempt needs of the machine.
 fn machine(found: &mut DoctorReport) {
     let hint = "ftl needs Linux with /proc and pidfds; a sandbox or container may hide them";
     if !matches!(table::entry(getpid().as_raw_nonzero().get()), Ok(Some(_))) || table::boot_id().is_err() {

@@ -74,7 +74,7 @@ impl std::error::Error for DriveError {}
 pub struct Opening {
     /// The name of the protocol of the root instance.
     pub protocol: Name,
-    /// What it is opened with.
+    /// The values of its inputs.
     pub inputs: Fields,
     /// What it may use, and who stands in for people.
     pub terms: Terms,

@@ -34,7 +34,7 @@ pub use ftl_core::run::PULL;
 pub struct Pull {
     /// The number by which the forge names it.
     pub number: u64,
-    /// Where people see it.
+    /// The address of its page for people.
     pub url: String,
     /// The commit that it was merged as, once it was.
     pub merged: Option<String>,
@@ -49,14 +49,14 @@ pub struct Pull {
 pub struct Checks {
     /// The names of the checks that failed.
     pub red: Vec<String>,
-    /// Those that are not done.
+    /// The checks that are not done.
     pub running: Vec<String>,
 }
 
 /// A pull request that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct PullRequest<'a> {
-    /// What it is called.
+    /// Its title.
     pub title: &'a str,
     /// The text below the title.
     pub body: &'a str,
@@ -171,7 +171,7 @@ impl Reached {
         format!("the forge at {}", self.url)
     }
 
-    /// Where git pushes to.
+    /// The address that git pushes to.
     pub fn remote(&self) -> &str {
         &self.remote
     }

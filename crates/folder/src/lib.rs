@@ -290,13 +290,13 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut source, &mut target).map(drop)
 }
 
-/// The numbers of what is at a path, as it would be opened. A link at its end is told as a link.
+/// The metadata of what is at a path, as it would be opened. A link at its end is told as a link.
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     File::from(Way::of(path)?.reach(path, flags, Mode::empty())?).metadata()
 }
 
-/// The numbers of what is at a path, to be compared with a file that is known already: whichever way the path leads,
+/// The metadata of what is at a path, to be compared with a file that is known already: whichever way the path leads,
 /// equal numbers are that file. Never before a use of what is at the path.
 pub fn peek(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path)
@@ -363,7 +363,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     Ok(rustix::fs::renameat(&old, from, &new, to)?)
 }
 
-/// What a name stands for.
+/// The kind of thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A folder, which may hold more names.
@@ -415,7 +415,7 @@ impl Folder {
         Ok(accessat(&self.open, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
     }
 
-    /// Where it was opened.
+    /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -475,7 +475,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// What it is itself.
+    /// The metadata of the folder itself.
     pub fn own_metadata(&self) -> io::Result<Metadata> {
         File::from(self.open.try_clone()?).metadata()
     }

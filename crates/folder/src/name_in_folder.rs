@@ -36,7 +36,7 @@ impl NameIn {
         Ok(NameIn { path, folder, name: name.to_owned() })
     }
 
-    /// Where it was found.
+    /// The path under which it was found.
     pub fn path(&self) -> &Path {
         &self.path
     }

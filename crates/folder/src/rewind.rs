@@ -34,9 +34,9 @@ pub struct Rewound {
     pub run: RunId,
     /// Its branch, as people say it.
     pub branch: String,
-    /// Where the branch was.
+    /// The commit that the branch was at.
     pub was: String,
-    /// Where the branch is now.
+    /// The commit that the branch is at now.
     pub now: String,
     /// The ref that has what landed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -59,7 +59,7 @@ const FOLDERS: [&str; 32] = [
 const FILES: [&str; 5] =
     [DATABASE, "store/ftl.db-wal", "store/ftl.db-shm", "store/ftl.db-journal", "store/heads"];
 
-/// What the store is in.
+/// The file of the store's database.
 const DATABASE: &str = "store/ftl.db";
 
 /// The longest private exclude file that is read.
@@ -102,7 +102,7 @@ impl StateFolder {
         self.store().join("owners")
     }
 
-    /// Where attempts keep their locks.
+    /// The folder in which attempts keep their locks.
     pub fn attempts(&self) -> PathBuf {
         self.store().join("attempts")
     }
@@ -117,7 +117,7 @@ impl StateFolder {
         self.store().join("spool")
     }
 
-    /// Where agents may write.
+    /// The folder of worktrees, where agents may write.
     pub fn worktrees(&self) -> PathBuf {
         self.state().join("worktrees")
     }
@@ -262,7 +262,7 @@ impl StateFolder {
 /// A state that belongs to another user than the one who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranger {
-    /// What belongs to them.
+    /// The path that belongs to them.
     pub path: PathBuf,
     /// The number of the user.
     pub user: u32,

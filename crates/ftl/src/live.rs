@@ -55,7 +55,7 @@ struct Shown {
     title: String,
     is_new: bool,
     is_over: bool,
-    /// What is on the screen.
+    /// The lines that are on the screen.
     last: Vec<String>,
 }
 
@@ -250,7 +250,7 @@ fn step_whole(step: &StoryStep, began: Time, width: usize) -> Vec<String> {
     lines
 }
 
-/// How it went and when.
+/// The mark and the time of a step.
 fn step_mark(step: &StoryStep, began: Time) -> String {
     let mark = match step.good {
         Some(true) => paint(paint::GOOD, "✓"),
@@ -272,7 +272,7 @@ fn head(board: &Board, title: &str, now: Time) -> String {
     )
 }
 
-/// What waits for a person.
+/// The lines about what waits for a person.
 fn waits(summary: &Summary) -> Vec<String> {
     summary.waits.iter().filter(|wait| is_for_a_person(wait)).take(MAX_ASKED).map(describe_wait).collect()
 }

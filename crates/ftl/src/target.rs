@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 8;
 pub(crate) struct RunView {
     /// The run and its board.
     pub(crate) reader: Reader,
-    /// Which part of it.
+    /// The part of the run that is meant.
     pub(crate) part: RunPart,
 }
 

@@ -18,7 +18,7 @@ use ftl_store::Store;
 pub struct Yard<'a> {
     /// Starts the commands under guards.
     pub supervisor: &'a Supervisor,
-    /// Where long outputs are kept.
+    /// The store that keeps long outputs.
     pub store: &'a dyn Store,
     /// The folder they start in.
     pub folder: PathBuf,

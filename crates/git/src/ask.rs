@@ -36,7 +36,7 @@ pub struct GitAnswer {
     pub out: Vec<u8>,
     /// Whether it printed more than that.
     pub is_cut: bool,
-    /// What it said besides.
+    /// Its standard error.
     pub said: String,
 }
 

@@ -20,7 +20,7 @@ pub struct Branch {
     pub name: String,
     /// The person's commit that it started from.
     pub base: Oid,
-    /// Where it is now.
+    /// The commit that it is at.
     pub tip: Oid,
     /// The person's branch, as people say it; none where no branch was checked out.
     pub target: Option<String>,

@@ -25,7 +25,7 @@ const ENDED: &str = "its run has ended";
 /// Why work is kept of a task that has landed.
 pub const LANDED: &str = "its work has landed";
 
-/// What is looked for.
+/// The conditions under which leftovers of a run may go.
 pub struct Cleaning<'a> {
     /// Whether a run has ended.
     pub has_ended: &'a dyn Fn(&RunId) -> bool,

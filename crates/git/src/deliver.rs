@@ -45,7 +45,7 @@ pub(super) struct DeliveryRecord {
     /// When it was begun, in seconds since 1970.
     #[serde(default)]
     pub(super) when: u64,
-    /// Who took it back.
+    /// The person who took it back; `None` where it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) undone_by: Option<String>,
 }

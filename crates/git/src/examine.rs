@@ -19,7 +19,7 @@ use ftl_folder as folder;
 /// The most names that are looked for.
 pub const MAX_NAMED_OBJECTS: usize = 200_000;
 
-/// Who names an object.
+/// The ref or the record that names an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Namer {
     /// A ref, by its whole name.

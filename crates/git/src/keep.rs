@@ -44,7 +44,7 @@ pub struct KeptWork {
     pub base: Option<Oid>,
     /// When, in seconds since 1970.
     pub when: u64,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 

@@ -29,7 +29,7 @@ use ftl_process::Cancel;
 /// The longest message of a commit.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// What is to land.
+/// A landing that is asked for.
 #[derive(Clone, Debug)]
 pub struct Landing<'a> {
     /// The worktree whose work lands.
@@ -38,7 +38,7 @@ pub struct Landing<'a> {
     pub key: &'a IdempotencyKey,
     /// The tree that was verified; another one is stale. With none, the worktree lands as it is.
     pub tree: Option<&'a Oid>,
-    /// What the commit says.
+    /// The message of the commit.
     pub message: &'a str,
     /// When, in seconds since 1970.
     pub when: u64,
@@ -66,7 +66,7 @@ pub enum Checked {
     Failed(String),
 }
 
-/// What a landing came to.
+/// The outcome of a landing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landed {

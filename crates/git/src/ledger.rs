@@ -30,7 +30,7 @@ impl Repo {
         self.run_folder(run).join("run.json")
     }
 
-    /// What a landing came to.
+    /// The file with the outcome of a landing.
     pub(super) fn landed_file(&self, run: &RunId, key: &IdempotencyKey) -> PathBuf {
         self.run_folder(run).join("landed").join(format!("{key}.json"))
     }
@@ -40,7 +40,7 @@ impl Repo {
         self.run_folder(run).join("landed")
     }
 
-    /// What a delivery came to.
+    /// The file with the outcome of a delivery.
     pub(super) fn delivered_file(&self, run: &RunId) -> PathBuf {
         self.run_folder(run).join("delivered.json")
     }

@@ -135,10 +135,10 @@ use ftl_folder::state_folder::StateFolder;
 /// Who is named in commits where git does not know the person.
 const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
 
-/// What a person may set.
+/// The settings of the git layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Who is named in commits.
+    /// The person who is named in commits.
     pub person: Person,
     /// Ignored files that a worktree gets a copy of, as patterns of paths (`.env`, `**/.env.*`).
     pub copied: Vec<String>,
@@ -153,7 +153,7 @@ pub struct Settings {
     pub config: Option<PathBuf>,
     /// The person's folder of caches.
     pub cache: Option<PathBuf>,
-    /// Where temporary files are.
+    /// The folder for temporary files.
     pub temporary: PathBuf,
     /// Where checkouts to be looked at lie, if the person has named a place.
     pub slots: Option<PathBuf>,

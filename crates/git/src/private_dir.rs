@@ -78,7 +78,7 @@ impl Chamber {
         &self.folder
     }
 
-    /// Where our objects are.
+    /// The folder of our objects.
     pub(super) fn objects(&self) -> PathBuf {
         self.folder.join("objects")
     }

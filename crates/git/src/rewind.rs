@@ -32,7 +32,7 @@ const ASIDE: &str = "lost-";
 /// Where it is written down what was done.
 const RECORD: &str = "rewound.json";
 
-/// Why something is kept.
+/// The reason that is noted with kept work.
 const WHY: &str = "the journal has lost what came to this";
 
 /// A run of which nothing was brought back yet.
@@ -66,7 +66,7 @@ struct History {
     known: Vec<Oid>,
     /// The commits that go, the oldest first.
     lost: Vec<Oid>,
-    /// Where the branch belongs.
+    /// The commit that the branch belongs at.
     tip: Oid,
 }
 

@@ -119,7 +119,7 @@ pub(super) enum Input<'a> {
     Nothing,
     /// These bytes, and then the end.
     Bytes(Vec<u8>),
-    /// What a function writes.
+    /// The bytes that a function writes.
     Written(Writing<'a>),
 }
 
@@ -193,7 +193,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a call came to.
+/// The end of a call, with its output.
 pub(super) struct Output {
     /// The exit code of git.
     pub(super) code: i32,
@@ -201,7 +201,7 @@ pub(super) struct Output {
     pub(super) out: Vec<u8>,
     /// Whether it printed more than was to be kept.
     pub(super) is_cut: bool,
-    /// What it said besides.
+    /// Its standard error, as text.
     pub(super) said: String,
     what: String,
 }
@@ -212,7 +212,7 @@ impl Output {
         if self.code == 0 { Ok(self.out) } else { Err(self.error()) }
     }
 
-    /// Why it did not succeed.
+    /// The error of a call that did not succeed.
     pub(super) fn error(&self) -> GitError {
         let said = self.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let said: Vec<&str> = said.take(5).collect();

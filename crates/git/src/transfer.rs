@@ -145,7 +145,7 @@ pub(super) struct Transfer<'a> {
     pub(super) id: String,
     pub(super) record: TransferRecord,
     pub(super) changes: Vec<Differing>,
-    /// Where its files are.
+    /// The folder of its files.
     pub(super) files: PathBuf,
 }
 

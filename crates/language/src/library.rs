@@ -52,11 +52,11 @@ pub const EARLIER: &[(&str, &[(&str, &str)])] = &[
 /// A protocol of the library.
 #[derive(Clone, Debug)]
 pub struct Protocol {
-    /// Its name.
+    /// The protocol's name.
     pub name: Name,
     /// Its document, by its place in the library.
     pub file: u32,
-    /// Where its document came from.
+    /// The file or the program that its document came from.
     pub origin: DocumentOrigin,
     /// The digest of its document.
     pub digest: String,

@@ -132,7 +132,7 @@ pub struct JsonView<'a> {
 }
 
 impl<'a> JsonView<'a> {
-    /// What is wrong here.
+    /// A `Malformed` about this place.
     pub fn wrong(&self, message: impl fmt::Display) -> Malformed {
         let text = self.artifact.text.as_bytes();
         let (line, column) = place(&text[..find(text, &self.at)]);

@@ -145,7 +145,7 @@ impl Asker<'_> {
         missing
     }
 
-    /// What one way needs.
+    /// The conditions of one way out that do not hold, in sentences.
     fn needs(&self, way: &WayOut) -> Vec<String> {
         let mut needs = Vec::new();
         for condition in way.conditions.iter().filter(|one| one.holds != Some(true)) {

@@ -21,7 +21,7 @@ pub const PLAN: &str = "planning/planning.ai.json";
 pub const PLAN_TEXT: &str = "planning/plan.md";
 /// The files of the plan.
 pub const PLAN_FILES: &str = "planning/plan.files.json";
-/// What was said while planning.
+/// The conversation of the planning phase.
 pub const PLAN_TRANSCRIPT: &str = "planning/planning.transcript.jsonl";
 /// The minutes of a planning meeting, of older work.
 pub const MEETING: &str = "planning/planning.meeting.json";
@@ -45,7 +45,7 @@ pub const OLDER_REPORT: &str = "eval-report.json";
 pub const DECISION: &str = "accept/decision.json";
 /// The commit that the accepted patch became.
 pub const COMMIT: &str = "accept/commit.json";
-/// What was undone, and why.
+/// The record of a revert: what was undone, and why.
 pub const RECORD: &str = "revert/record.json";
 /// The phase of the task, and what each phase has come to.
 pub const STATE: &str = "state.json";

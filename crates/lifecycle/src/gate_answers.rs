@@ -15,7 +15,7 @@ use super::folder::{PATCH, RECORD, TaskFolder};
 use super::phases::Routes;
 use super::{Malformed, code, code_review, decision, plan, plan_review, record, report};
 
-/// What one gate answers.
+/// The answer of one gate.
 #[derive(Clone, Debug)]
 pub struct GateAnswer {
     /// The answer as the run hears it.

@@ -179,7 +179,7 @@ impl Phases {
         self.program.states.iter().map(|state| &*state.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Where a task begins.
+    /// The phase in which a task begins.
     pub fn first(&self) -> Phase {
         Phase(self.program.states.first().map_or_else(Name::default, |state| state.name.clone()))
     }
@@ -308,7 +308,7 @@ impl Phases {
         self.program.redo.as_ref()
     }
 
-    /// Where decisions may send work.
+    /// The phases to which decisions may send work.
     pub fn routes(&self) -> Routes {
         let mut asked = Vec::new();
         for node in self.program.states.iter().flat_map(|state| &state.nodes) {

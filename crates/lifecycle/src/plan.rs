@@ -36,9 +36,9 @@ const INTENTS: [(&str, Intent); 6] = [
 pub struct PlanArtifact {
     /// The digest of its bytes.
     pub digest: String,
-    /// What it is called.
+    /// The title of the task.
     pub title: String,
-    /// What it is for.
+    /// The brief of the task.
     pub brief: String,
     /// The files that it names, in its order, and what happens to each.
     pub named: Vec<(String, Intent)>,

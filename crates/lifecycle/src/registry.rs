@@ -174,9 +174,9 @@ pub enum TaskStanding {
     Disagrees {
         /// The run that the task has.
         run: RunId,
-        /// What the file says.
+        /// The phase by the file.
         file: Phase,
-        /// What the journal says.
+        /// The phase by the journal.
         journal: Phase,
     },
 }

@@ -10,7 +10,7 @@ use super::folder::{STATE, TaskFolder};
 use super::phases::{Phase, Phases};
 use ftl_store::ContentDigest;
 
-/// What `state.json` says.
+/// The content of `state.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateFile {
     /// The phase that the file says.

@@ -74,7 +74,7 @@ pub struct Forced<'a> {
     pub from: &'a Phase,
     /// The phase that is entered.
     pub to: &'a Phase,
-    /// What did not hold.
+    /// The conditions that did not hold.
     pub guards: Vec<String>,
 }
 

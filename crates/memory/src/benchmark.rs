@@ -31,13 +31,13 @@ pub const MAX_SIMULATED: usize = 1_000_000;
 pub struct Measurement {
     /// The part that was measured.
     pub name: String,
-    /// Which property of it.
+    /// The property that was measured.
     pub metric: &'static str,
     /// The value, in `unit`.
     pub value: f64,
-    /// What the number counts.
+    /// The unit of the value.
     pub unit: &'static str,
-    /// What it is compared with.
+    /// The value that it is compared with.
     pub baseline: Option<f64>,
     /// When it was measured.
     pub timestamp: String,

@@ -11,7 +11,7 @@ pub enum Error {
     Refused {
         /// Where in the JSON that came in, such as `failures[3].cost`; empty for the whole.
         path: String,
-        /// What is wrong there.
+        /// The mistake, in words.
         what: String,
         /// How the person who wrote it can correct it.
         hint: &'static str,
@@ -20,7 +20,7 @@ pub enum Error {
     OtherEmbedder {
         /// Of which the vectors are.
         stored: String,
-        /// Which one is in use.
+        /// The embedder in use.
         current: String,
     },
     /// A stored lesson cannot be read.

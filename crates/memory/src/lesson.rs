@@ -112,7 +112,7 @@ impl Lesson {
         self.fill("related", Json::Array(Vec::new()));
     }
 
-    /// What it tells of.
+    /// Whether it is a failure or a pattern.
     pub fn kind(&self) -> StoredKind {
         self.kind
     }
@@ -179,7 +179,7 @@ impl Lesson {
         self.body.get(key).and_then(Json::as_f64).map_or(0, |number| number.max(0.0) as u64)
     }
 
-    /// What the formulas look at.
+    /// The figures that the formulas of `scoring` use.
     pub fn lesson_use(&self, now: &Now) -> LessonUse {
         LessonUse {
             value: self.value(),

@@ -61,7 +61,7 @@ pub(crate) struct StoredLesson {
 pub struct Quarantined {
     /// The lesson as it was stored.
     pub lesson: Lesson,
-    /// Why it is kept away.
+    /// The reasons for which it is kept away.
     pub reasons: Vec<String>,
 }
 

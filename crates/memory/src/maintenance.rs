@@ -34,7 +34,7 @@ impl Default for Keep {
     }
 }
 
-/// What pruning has done.
+/// The outcome of pruning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// How many failures were taken away.

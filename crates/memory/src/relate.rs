@@ -91,7 +91,7 @@ impl LessonRelation {
     }
 }
 
-/// What became of an edge.
+/// The outcome of adding an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelateOutcome {
     /// It is there now.

@@ -97,7 +97,7 @@ pub fn score(relevance: f64, value: f64) -> f64 {
     relevance * weight(value)
 }
 
-/// What pruning looks at.
+/// The use of a lesson, from which pruning and ranking are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LessonUse {
     /// Cost of a failure, or what a pattern saved.

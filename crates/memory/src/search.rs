@@ -39,7 +39,7 @@ const FLAT: f64 = 10.0;
 const WORDS_SHARE: f64 = 0.7;
 const MEANING_SHARE: f64 = 1.0;
 
-/// Which lists a search uses.
+/// The lists that a search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchMode {
     /// The full-text list alone.

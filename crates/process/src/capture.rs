@@ -45,7 +45,7 @@ enum Spool {
     Failed { file: Option<File>, length: u64, error: String },
 }
 
-/// What one stream gave.
+/// The output of one stream.
 #[derive(Debug)]
 pub struct Captured {
     /// How many bytes the stream had, kept or not.

@@ -143,7 +143,7 @@ struct Tree {
     looks_everywhere: bool,
 }
 
-/// What a guard heard.
+/// A message or an event that a guard reacts to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Nothing,

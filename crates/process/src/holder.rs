@@ -54,11 +54,11 @@ pub struct Holder {
     pub who: Identity,
     /// In which start of the machine.
     pub boot: String,
-    /// Where its number counts.
+    /// The namespaces in which its number counts.
     pub namespaces: Namespaces,
     /// The number of its user.
     pub user: u32,
-    /// What it was called with.
+    /// Its command line, shortened.
     pub command: String,
 }
 

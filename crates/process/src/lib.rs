@@ -110,7 +110,7 @@ pub struct Spec {
     pub mark: Mark,
 }
 
-/// What a process reads.
+/// The standard input of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing: the stream is at its end.
@@ -332,7 +332,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// What a process came to.
+/// The end of a process, with its output.
 #[derive(Debug)]
 pub struct ProcessExit {
     /// With an exit code or by a signal.

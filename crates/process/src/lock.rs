@@ -46,7 +46,7 @@ pub struct GuardRecord {
 }
 
 impl GuardRecord {
-    /// What this process writes.
+    /// The record that this process writes.
     fn own(mark: &Mark) -> io::Result<GuardRecord> {
         let guard = Identity::own().ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let namespaces = Namespaces::own().ok();

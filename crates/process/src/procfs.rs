@@ -36,7 +36,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Those of this process.
+    /// The namespaces of this process.
     pub fn own() -> io::Result<Namespaces> {
         let proc = ProcFs::open()?;
         proc.namespaces(proc.own_pid()?)

@@ -172,7 +172,7 @@ impl Tap {
     }
 }
 
-/// Where an attempt stands.
+/// The stage of an attempt.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// The guard has not answered yet.

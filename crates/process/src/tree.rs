@@ -32,7 +32,7 @@ const ROUND: Duration = Duration::from_millis(50);
 /// Stands among those that are left when the table could not be read: there may be some.
 const UNSEEN: Identity = Identity { pid: 0, start: 0 };
 
-/// Who is to be ended.
+/// The processes that are to be ended.
 pub(super) trait Victims {
     /// The table in which they are looked for.
     fn table(&mut self) -> io::Result<Table> {
@@ -49,12 +49,12 @@ pub(super) trait Victims {
     fn reap(&mut self, table: &Table);
 }
 
-/// What came of it.
+/// The outcome: the processes that were met, and those that are left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Swept {
     /// Everything that was alive and was meant.
     pub(super) met: BTreeSet<Identity>,
-    /// What is alive still.
+    /// The processes that are still alive.
     pub(super) left: BTreeSet<Identity>,
 }
 

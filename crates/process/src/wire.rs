@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) file_bytes: Option<u64>,
 }
 
-/// What an engine says afterwards.
+/// A message of the engine to a guard that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Word {
@@ -50,7 +50,7 @@ pub(super) enum Word {
     Kill,
 }
 
-/// What a guard answers.
+/// A message of a guard to the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {

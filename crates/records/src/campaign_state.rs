@@ -76,7 +76,7 @@ impl Campaign {
         json
     }
 
-    /// What it is to reach.
+    /// The objective of the campaign.
     pub fn objective(&self) -> &str {
         self.text("objective").unwrap_or_default()
     }

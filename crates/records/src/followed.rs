@@ -30,7 +30,7 @@ pub struct Followed {
     downstream: BTreeMap<String, usize>,
     /// What may start: what most others wait for comes first, and of equal ones the first of the plan.
     urgent: BTreeSet<(Reverse<usize>, TaskIndex)>,
-    /// What is being worked on.
+    /// The tasks at work.
     at_work: BTreeSet<TaskIndex>,
 }
 

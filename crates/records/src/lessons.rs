@@ -66,7 +66,7 @@ pub fn alike(left: &str, right: &str) -> f64 {
 }
 
 impl Records {
-    /// Where the copy stands.
+    /// The path of the copy.
     pub fn memory_file(&self) -> PathBuf {
         self.place().state().join(FILE)
     }

@@ -57,11 +57,11 @@ impl RecordScope {
 /// Which records a command or a run works with.
 #[derive(Clone, Debug, Default)]
 pub(super) enum View {
-    /// Those that stand in front.
+    /// The records that stand in front.
     #[default]
     Front,
     /// Those of a run, once it has opened some.
     Run(RunId),
-    /// Those that a person named.
+    /// The records that a person named.
     Named(RecordScope),
 }

@@ -48,7 +48,7 @@ pub struct Shown {
     pub key: String,
     /// Its value, as a file would say it.
     pub value: String,
-    /// Where the value came from.
+    /// The file that says the value, or the default.
     pub origin: Origin,
     /// What the setting means, in a sentence.
     pub about: String,
@@ -257,7 +257,7 @@ impl Config {
         }
     }
 
-    /// What builds may take.
+    /// The limits of builds.
     pub fn builds(&self) -> BuildSettings {
         let builder = &self.settings.builder;
         BuildSettings {

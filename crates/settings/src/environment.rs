@@ -143,7 +143,7 @@ impl std::error::Error for RuleError {}
 pub struct Withheld {
     /// The name of the variable.
     pub name: String,
-    /// Who would pass it on.
+    /// The file whose rule would pass it on, or `the defaults`.
     pub by: String,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ftl_folder::state_folder::SHARED;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// No file says it.

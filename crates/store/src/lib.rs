@@ -135,7 +135,7 @@ pub trait Store: Send + Sync {
 pub struct NewRun {
     /// The name of the new run; refused if it is taken.
     pub run: RunId,
-    /// Who owns it first.
+    /// The process that owns it first.
     pub owner: String,
     /// The time of opening, for lists of runs.
     pub at: Time,
@@ -178,7 +178,7 @@ pub struct Append {
 pub struct NewEntry {
     /// Its number in the run, from 1.
     pub seq: u64,
-    /// What it says, as JSON.
+    /// The body, as JSON.
     pub body: String,
 }
 
@@ -189,7 +189,7 @@ pub struct StoredEntry {
     pub seq: u64,
     /// The epoch of the lease under which it was written.
     pub epoch: u64,
-    /// What it says, as JSON.
+    /// The body, as JSON.
     pub body: String,
     /// The hash of this entry and of all before it.
     pub hash: Hash,
@@ -260,7 +260,7 @@ impl Newest {
 pub struct PendingCommand {
     /// Its number; a later command has a higher one.
     pub id: u64,
-    /// What it says, as JSON.
+    /// The body, as JSON.
     pub body: String,
 }
 

@@ -42,9 +42,9 @@ const MAX_COMMAND_BYTES: usize = 400;
 pub struct Card {
     /// The process number, in the owner's own PID namespace.
     pub pid: u32,
-    /// Which machine it runs on.
+    /// The name of the machine that it runs on.
     pub host: String,
-    /// What it was called with.
+    /// Its command line, shortened.
     pub command: String,
     /// Since when it is an owner; 0 if that is not known.
     #[serde(default)]

@@ -122,7 +122,7 @@ fn terms() -> Terms {
     Terms { limits: usage(u64::MAX / 4), reserve: usage(1_000), policies, ..Terms::default() }
 }
 
-/// Where a campaign was left.
+/// The point at which a campaign was left.
 enum Beginning {
     /// No run has an entry; this name is free.
     Free(RunId),

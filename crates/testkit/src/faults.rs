@@ -86,7 +86,7 @@ impl InjectedFault {
     }
 }
 
-/// What a call comes to.
+/// The outcome that a call is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The process is killed before it.

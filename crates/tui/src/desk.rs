@@ -39,7 +39,7 @@ pub(crate) struct RunLine {
     pub(crate) changed: u64,
 }
 
-/// What the screens show.
+/// The data that the screens show.
 #[derive(Default)]
 pub(crate) struct Shown {
     pub(crate) needs: Vec<Need>,

@@ -74,7 +74,7 @@ pub(crate) enum Typing {
     Command,
     /// A value of an action.
     Value(String, Box<PersonAction>),
-    /// Why a rule is bent.
+    /// The reason for which a rule is bent.
     Reason(String, Box<PersonAction>),
     /// The person who bends it.
     Name(String, Box<PersonAction>, String),
@@ -103,7 +103,7 @@ pub(crate) struct State {
 const PAGE: usize = 15;
 
 impl State {
-    /// What a key does.
+    /// Takes a key: the state changes, and an effect may follow.
     pub(crate) fn take(&mut self, key: Key, shown: &Shown) -> Effect {
         if key == Key::Interrupt {
             return Effect::Quit;

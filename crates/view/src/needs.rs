@@ -25,7 +25,7 @@ pub struct Need {
     pub id: String,
     /// The name of the run.
     pub run: String,
-    /// What the run is for.
+    /// The objective of the run.
     pub title: String,
     /// The instance that waits.
     pub instance: u32,
@@ -43,11 +43,11 @@ pub struct Need {
     pub since: Time,
     /// How much waits for it in turn.
     pub behind: Behind,
-    /// What can be done.
+    /// The actions that a person can take.
     pub actions: Vec<PersonAction>,
 }
 
-/// What kind of thing waits.
+/// The kinds of things that wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NeedKind {

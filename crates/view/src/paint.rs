@@ -6,7 +6,7 @@
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 
-/// What a line is about.
+/// The subject of a line.
 pub const STRONG: Style = Style::new().bold();
 /// Details, and whatever is not the point of a line.
 pub const QUIET: Style = Style::new().dimmed();

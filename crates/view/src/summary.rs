@@ -151,7 +151,7 @@ pub struct RunWait {
     pub until: Option<Time>,
 }
 
-/// What is waited for.
+/// The kinds of things that a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitSubject {

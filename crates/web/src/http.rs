@@ -131,7 +131,7 @@ impl HttpBody for Body {
 pub(crate) enum BodyFault {
     /// It is larger than it may be.
     TooLarge,
-    /// It did not arrive.
+    /// The request was cut off before its end.
     Cut,
 }
 

@@ -30,7 +30,7 @@ impl Method {
 
 /// Something that may be asked.
 pub struct Route {
-    /// How it is asked.
+    /// The method of the call.
     pub method: Method,
     /// Where, below `/api/v1/`; a word in braces stands for what is asked about.
     pub path: &'static str,

@@ -15,7 +15,7 @@ pub(crate) const MAX_WRONG: u32 = 5;
 /// How many sessions there are; when one more is opened the oldest ends.
 pub(crate) const MAX_SESSIONS: usize = 16;
 
-/// Who may come in.
+/// The tickets and the tokens that let a page in.
 #[derive(Default)]
 pub(crate) struct Tickets {
     kept: Mutex<Kept>,

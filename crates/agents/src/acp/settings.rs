@@ -22,7 +22,7 @@ pub struct AcpAgent {
     /// The private home that `env` names; it is made before the agent is started. Nothing where it lives in the
     /// person's own.
     pub home: Option<PathBuf>,
-    /// What it surely does.
+    /// Its habits: what it surely does, and how it is made to.
     pub habits: Habits,
 }
 

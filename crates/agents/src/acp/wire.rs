@@ -41,7 +41,7 @@ pub const MAX_TOLD_BYTES: usize = 64 * 1024 * 1024;
 /// Something that an agent said.
 #[derive(Debug)]
 pub(super) enum News {
-    /// It tells us something.
+    /// A notification: its method and its parameters.
     Told(String, Json),
     /// It asks us something, and waits.
     Asked(String, Json, Reply),
@@ -49,7 +49,7 @@ pub(super) enum News {
     Answered(u64, Result<Json, Refusal>),
 }
 
-/// Why something was not done.
+/// An error of JSON-RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// The number of JSON-RPC.
@@ -78,7 +78,7 @@ impl Reply {
         let _ = self.0.respond_with_error(Error::new(ErrorCode::RESOURCE_NOT_FOUND, why));
     }
 
-    /// It is a method that is not known here.
+    /// Refuses a method that is not known here.
     pub(super) fn unknown(self) {
         let _ = self.0.respond_with_error(Error::method_not_found());
     }

@@ -68,7 +68,7 @@ pub enum PromptPassing {
 pub struct Start {
     /// The arguments of every start.
     pub args: Vec<ArgumentTemplate>,
-    /// Where a model is chosen.
+    /// The arguments that choose a model.
     pub model: Vec<ArgumentTemplate>,
     /// Who the agent is and which rules hold. Without it this stands at the head of the first prompt.
     pub system: Vec<ArgumentTemplate>,
@@ -82,7 +82,7 @@ pub struct Start {
     pub schema: Vec<ArgumentTemplate>,
     /// The arguments that come after all others.
     pub tail: Vec<ArgumentTemplate>,
-    /// How the prompt gets in.
+    /// The way in which the prompt reaches the program.
     pub prompt: PromptPassing,
     /// What a protocol sends when it opens a conversation.
     pub params: Json,
@@ -137,11 +137,11 @@ pub struct Adapter {
     pub program: String,
     /// The words that make it tell its version.
     pub version: Vec<String>,
-    /// How it is spoken to.
+    /// The protocol of its standard input and output.
     pub protocol: WireProtocol,
     /// What of a state's rules the program keeps to.
     pub enforces: Enforced,
-    /// How it is started.
+    /// The arguments that it is started with.
     pub start: Start,
     /// Variables that it must have, by name; `A|B` is one of them.
     pub needs: Vec<String>,
@@ -155,9 +155,9 @@ pub struct Adapter {
     pub files: Vec<(String, ArgumentTemplate)>,
     /// How it reaches our window, if it can.
     pub window: Option<WindowOf>,
-    /// What its lines mean.
+    /// The rules that make events of its lines.
     pub rules: Vec<EventRule>,
-    /// What its tools do.
+    /// The effects of its tools.
     pub tools: Tools,
     /// How long it may be silent at least, if it does not tell when a command begins.
     pub silence: Option<Duration>,
@@ -165,14 +165,14 @@ pub struct Adapter {
     pub troubles: Vec<(String, CliErrorKind)>,
 }
 
-/// Why there is no adapter.
+/// The reasons for which a file is no adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdapterError {
     /// None of that name comes with `ftl`.
     Unknown(String),
-    /// It is too large.
+    /// The file is larger than an adapter may be.
     Large,
-    /// It is no TOML.
+    /// The file is no TOML.
     NotToml(String),
     /// All that is wrong with its fields.
     Faults(Vec<String>),

@@ -25,7 +25,7 @@ const STANDS_FOR: [(&str, (&str, Deed)); 5] = [
     ("bash", ("bash", Deed::Run)),
 ];
 
-/// What one tool does.
+/// The effect of one tool.
 #[derive(Clone, Debug, PartialEq)]
 struct Does {
     name: &'static str,

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::rules::ReportedCall;
 
-/// What we call our hook.
+/// The name of our hook.
 const HOOK: &str = "desk";
 
 /// A question of the program, and how it is answered.

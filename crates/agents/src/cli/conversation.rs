@@ -349,7 +349,7 @@ impl Talk {
         Ok(None)
     }
 
-    /// What the agent rests with.
+    /// The outcome of a turn that has ended.
     fn rest(&mut self) -> Result<TurnRest, AgentError> {
         self.flush();
         if let Some(rest) = self.turn.rest.take() {

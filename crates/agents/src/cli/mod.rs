@@ -68,7 +68,7 @@ pub struct Binding {
     pub adapter: Arc<Adapter>,
     /// Where the program is, if it is not to be looked up.
     pub program: Option<PathBuf>,
-    /// Whose home it lives in.
+    /// The home folder that the program gets.
     pub home: Home,
     /// The model, where a task names none.
     pub model: Option<String>,

@@ -38,7 +38,7 @@ pub struct ReportedCall {
     pub id: String,
     /// The program's name of the tool.
     pub tool: String,
-    /// What it is given.
+    /// The arguments of the call.
     pub args: Json,
 }
 

@@ -18,7 +18,7 @@ pub struct ConcurrencyLimit {
 struct State {
     /// The next ticket that is given out.
     next: u64,
-    /// Those who wait, oldest first.
+    /// The requests that wait, oldest first.
     waiting: std::collections::VecDeque<u64>,
     taken: u64,
 }

@@ -86,7 +86,7 @@ impl Dialect {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 pub(super) struct Ask<'a> {
     pub(super) model: &'a str,
     pub(super) system: &'a str,
@@ -110,7 +110,7 @@ pub(super) fn plain(schema: &Schema) -> Json {
     json
 }
 
-/// Why a model stopped.
+/// The reason for which a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Done,
@@ -128,7 +128,7 @@ pub(super) struct Reply {
     pub(super) tokens: Option<Tokens>,
 }
 
-/// Why there is no answer.
+/// The reasons for which there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Miss {
     /// The service is busy or broken: ask again, later.

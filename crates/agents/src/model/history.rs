@@ -16,7 +16,7 @@ pub const KEPT_RESULTS: usize = 3;
 /// A result or an argument shorter than this is not worth leaving out.
 pub const SMALL_BYTES: usize = 400;
 
-/// One thing that was said.
+/// An entry of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChatEntry {
     /// We said this to the model.
@@ -28,7 +28,7 @@ pub enum ChatEntry {
         /// The calls that the answer makes.
         calls: Vec<ModelCall>,
     },
-    /// What came of the calls.
+    /// The results of the calls.
     Results(Vec<CallOutcome>),
 }
 
@@ -68,7 +68,7 @@ impl ModelCall {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallOutcome {
     /// The model's name for the call.
@@ -84,7 +84,7 @@ pub struct CallOutcome {
 /// A conversation with a model, independent of the wire format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatHistory {
-    /// What was said, oldest first.
+    /// The entries, oldest first.
     pub entries: Vec<ChatEntry>,
 }
 

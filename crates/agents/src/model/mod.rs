@@ -71,7 +71,7 @@ pub struct ModelEndpoint {
     pub structured: bool,
     /// How its models call tools.
     pub calls: Calls,
-    /// What its models cost.
+    /// The prices of its models.
     pub prices: Prices,
     /// How often it is asked again.
     pub retry: RetryPolicy,
@@ -209,7 +209,7 @@ impl SessionHost for Nobody {
     }
 }
 
-/// One session with a model.
+/// A session with a model, in our own loop of tools.
 struct Chatter {
     endpoint: Arc<ModelEndpoint>,
     model: String,

@@ -149,7 +149,7 @@ pub(super) struct Wire {
     pub(super) watch: Arc<Watch>,
 }
 
-/// Why there is no answer.
+/// The reasons for which there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
     Aborted(Abort),

@@ -62,7 +62,7 @@ pub struct Rule {
     pub says: Says,
 }
 
-/// What a rule answers.
+/// The answer of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Says {
     /// The value of the answer.
@@ -73,7 +73,7 @@ pub enum Says {
     Die(String),
     /// A service does not answer, and asks for so long.
     Outage(String, Option<Duration>),
-    /// What a command prints.
+    /// The answer is the output of this command.
     Command(String),
 }
 
@@ -118,7 +118,7 @@ impl RehearsalScript {
         Ok(RehearsalScript { rules: scenes.chain(answers).collect::<Result<_, ScriptError>>()?, is_old })
     }
 
-    /// Whom it answers by name.
+    /// The performers that it answers by name.
     pub fn performers(&self) -> BTreeSet<&Performer> {
         self.rules.iter().filter_map(|rule| rule.to.as_ref()).collect()
     }

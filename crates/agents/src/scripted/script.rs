@@ -100,7 +100,7 @@ pub(super) struct WrittenScene {
     pub(super) step: Vec<WrittenStep>,
 }
 
-/// What a prompt must hold.
+/// The texts that a prompt must hold.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Told {
@@ -137,7 +137,7 @@ pub enum ScriptError {
     Large(usize),
     /// It is not written as a script is.
     NotToml(String),
-    /// It has no scene.
+    /// The script has no scene.
     NoScene,
     /// It has scenes, and the answers of an earlier version.
     Mixed,

@@ -17,7 +17,7 @@ pub struct RecordedSession {
     pub role: String,
     /// The form in which it was asked; `None` for a role with one form.
     pub form: Option<String>,
-    /// What it was told.
+    /// The prompt of the first turn.
     pub prompt: String,
     /// What it did, turn by turn.
     pub steps: Vec<RecordedStep>,
@@ -28,13 +28,13 @@ pub struct RecordedSession {
 pub struct RecordedStep {
     /// The text that it wrote.
     pub say: String,
-    /// What it called, with what.
+    /// The tools that it called, with their arguments.
     pub calls: Vec<(String, Json)>,
     /// What it reported; nothing where it reported nothing.
     pub usage: BTreeMap<String, u64>,
     /// The answer that it submitted.
     pub submit: Option<Json>,
-    /// What it asked a person.
+    /// The question that it asked a person.
     pub ask: Option<String>,
     /// What it said instead of submitting.
     pub reply: Option<String>,

@@ -49,7 +49,7 @@ impl WorkFolder {
         Ok(WorkFolder { root, given: path.to_owned(), real: path.canonicalize()? })
     }
 
-    /// Where the folder is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.real
     }

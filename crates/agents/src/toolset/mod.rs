@@ -54,7 +54,7 @@ impl From<&Tool> for Offer {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Done {
     /// This goes back to the agent.

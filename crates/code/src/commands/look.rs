@@ -84,7 +84,7 @@ impl ProbeOutput {
     }
 }
 
-/// What a look has shown.
+/// The outcome of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeReport {
     /// Nothing that would keep the commands from running.

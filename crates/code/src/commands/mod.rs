@@ -25,7 +25,7 @@ pub struct Commands {
     pub setup: Option<String>,
     /// The commands that test it, in order.
     pub tests: Vec<String>,
-    /// What checks format and lints.
+    /// The commands that check format and lints.
     pub lints: Vec<String>,
     /// The command that builds it, where it needs one.
     pub build: Option<String>,
@@ -52,7 +52,7 @@ impl Commands {
         self.tests.iter().chain(&self.lints).chain(&self.build)
     }
 
-    /// Who named a command.
+    /// The setting or the file that names a command.
     pub fn origin(&self, command: &str) -> &str {
         self.origins.get(command).map_or("the story", String::as_str)
     }

@@ -34,7 +34,7 @@ pub(super) trait Store {
 
 /// What an entry says about an answer.
 struct About<'a> {
-    /// What the answer is called.
+    /// The name that the answer is bound to.
     bind: Option<&'a Bind>,
     /// Whether its last report is still to come.
     cut: bool,

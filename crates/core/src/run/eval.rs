@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Template, TemplatePart};
 use crate::value::{Fields, Number, Value};
 
-/// Where names are looked up.
+/// A scope: the names that an expression can use.
 pub trait Names {
     /// The value of a name; `None` when nothing of that name is known.
     fn name(&self, name: &str) -> Option<Value>;

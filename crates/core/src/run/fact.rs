@@ -106,11 +106,11 @@ pub enum ThreadId {
 pub enum FailureKind {
     /// It was done and went wrong.
     Failed,
-    /// It could not be tried.
+    /// It could not be started at all.
     CouldNotRun,
-    /// It took too long.
+    /// It passed its limit of time.
     Timeout,
-    /// It was not allowed.
+    /// A rule, a policy or a person forbade it.
     Denied,
     /// A meter is spent.
     Exhausted,
@@ -221,7 +221,7 @@ pub enum Fan {
     Each {
         /// Whether one end is enough.
         any: bool,
-        /// What each item is called.
+        /// The name that the block uses for the item.
         item: Name,
         /// The items, in the order of the asks.
         items: Vec<Value>,
@@ -232,7 +232,7 @@ pub enum Fan {
     Record,
 }
 
-/// What moved an instance.
+/// The reason for a move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -247,7 +247,7 @@ pub enum Cause {
     Else {
         /// The number of the step in the state.
         place: u32,
-        /// What could not be done.
+        /// The failure that the ELSE answered.
         failure: Failure,
     },
     /// A payment that could not be made.
@@ -340,9 +340,9 @@ pub enum Fact {
         thread: ThreadId,
         /// The place in the state.
         place: u32,
-        /// What it asks for.
+        /// The asks, one a branch or an item.
         asks: Vec<Ask>,
-        /// How they belong together.
+        /// How several asks belong together; `None` for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fan: Option<Fan>,
     },
@@ -352,7 +352,7 @@ pub enum Fact {
         action: ActionId,
         /// Its result, or why it failed.
         answer: Answer,
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bind: Option<Bind>,
         /// Who answered, if it was a person or a policy.
@@ -380,7 +380,7 @@ pub enum Fact {
         to: Name,
         /// The code of that state, to notice a document that changed.
         code: Name,
-        /// What the state was told.
+        /// The parameters of the state.
         params: Fields,
         /// The statement or the person that caused the move.
         cause: Cause,
@@ -446,7 +446,7 @@ pub enum Fact {
         /// The place of that step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<u32>,
-        /// What was asked for.
+        /// The step or the request that was refused.
         what: String,
         /// Why it was refused.
         failure: Failure,
@@ -503,7 +503,7 @@ pub enum Fact {
         code: Name,
         /// The states it has been in.
         visited: Vec<Name>,
-        /// What the state is told.
+        /// The parameters of the state.
         params: Fields,
         /// The person who took it over.
         by: String,
@@ -512,7 +512,7 @@ pub enum Fact {
     Settled {
         /// With or without success.
         end: End,
-        /// What it hands over.
+        /// The values of its RETURN.
         values: Fields,
         /// The waivers on the way.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -581,12 +581,12 @@ pub struct Opened {
     pub state: Name,
     /// The code of that state.
     pub code: Name,
-    /// What the first state takes.
+    /// The parameters of the first state.
     pub params: Fields,
     /// The instance and the action that opened it; the root has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(InstanceId, ActionId)>,
-    /// What it was opened with.
+    /// The values of its inputs.
     pub inputs: Fields,
     /// The first values of its variables.
     pub tracked: Fields,
@@ -665,7 +665,7 @@ pub struct Entry {
     pub seq: u64,
     /// When, by the caller's clock.
     pub at: Time,
-    /// Whose fact it is.
+    /// The instance that the fact is about.
     pub instance: InstanceId,
     /// Whether it is the first of its decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use super::fact::{InstanceId, Time};
 use super::instance::Instance;
 
-/// Which instances are what.
+/// The instances of a run, by how they stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
-    /// Those that have not ended.
+    /// The instances that have not ended.
     pub(super) live: BTreeSet<InstanceId>,
     /// Those of which a line of work is held.
     pub(super) held: BTreeSet<InstanceId>,

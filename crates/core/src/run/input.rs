@@ -8,7 +8,7 @@ use super::fact::{ActionId, End, Entry, Failure, InstanceId, Terms, Time, Usage}
 use crate::performer::Performer;
 use crate::value::{Fields, Name, Value};
 
-/// What comes in, and when.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// When, by the caller's clock.
@@ -24,7 +24,7 @@ pub enum Event {
     Open {
         /// The name of the root's protocol.
         protocol: Name,
-        /// What it is opened with.
+        /// The values of the root's inputs.
         inputs: Fields,
         /// What it may use, and who stands in for people.
         terms: Terms,
@@ -153,7 +153,7 @@ pub struct Adoption {
     pub visited: Vec<Name>,
     /// What the state is told, such as the feedback that led there.
     pub params: Fields,
-    /// Who took it over.
+    /// The person who took it over.
     pub by: String,
 }
 
@@ -209,7 +209,7 @@ pub struct Action {
     pub forbidden: Option<Name>,
 }
 
-/// Whom an action asks.
+/// The executor, agent or person that an action is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionTarget {
@@ -240,7 +240,7 @@ impl ActionTarget {
     }
 }
 
-/// What follows from an input.
+/// The outcome of one input: facts, actions to start and to cancel, or a refusal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     /// The facts, to be kept before anything is done.
@@ -256,11 +256,11 @@ pub struct Decision {
 /// Why an input was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind of refusal.
+    /// The kind, from which faces make an exit code.
     pub kind: RefusalKind,
     /// The message for the person or program that sent the input.
     pub message: String,
-    /// What to do about it.
+    /// A command or a change that helps, for people.
     pub hint: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use crate::value::{Fields, Name, Number, Value};
 /// How many counters a keyed meter may have.
 pub const MAX_KEYS: usize = 1024;
 
-/// One protocol at work.
+/// An instance: one protocol at work in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
     /// Its number in the run; the root is 0.
@@ -28,7 +28,7 @@ pub struct Instance {
     pub parent: Option<(InstanceId, ActionId)>,
     /// How deep it is in the tree; the root is 0.
     pub depth: u32,
-    /// What it was opened with.
+    /// The values of its inputs.
     pub inputs: Arc<Fields>,
     /// The tracked variables, by name.
     pub tracked: Arc<Fields>,
@@ -44,7 +44,7 @@ pub struct Instance {
     pub entered: u64,
     /// The last failures of its steps, where equal ones are counted.
     pub repeats: Map<StepKey, Repeat>,
-    /// What the state was told.
+    /// The parameters of its state.
     pub params: Arc<Fields>,
     /// The states it has been in, in the order of the first visit.
     pub visited: Arc<Vec<Name>>,
@@ -145,13 +145,13 @@ pub struct Waiving {
     pub to: Name,
     /// The place of the GOTO.
     pub goto: u32,
-    /// Where the instance rested.
+    /// The number of the statement that the instance rested at.
     pub rested: u32,
     /// The person who asked for it.
     pub by: String,
     /// The reason that the person gave.
     pub reason: String,
-    /// Where it was held before.
+    /// The hold that it ends, if the instance was held.
     pub held: Option<HeldAt>,
 }
 
@@ -209,7 +209,7 @@ pub struct ScopeSnapshot {
     pub tracked: Arc<Fields>,
     /// The meters then.
     pub meters: Arc<BTreeMap<Name, Meter>>,
-    /// What its state was told.
+    /// The parameters of its state.
     pub params: Arc<Fields>,
     /// The line of work.
     pub thread: Arc<Thread>,
@@ -245,7 +245,7 @@ pub enum OpenKind {
         until: Option<Time>,
         /// The branches in order.
         branches: Vec<Name>,
-        /// What was heard of each.
+        /// The answer of each branch so far, by its number.
         heard: BTreeMap<u32, Result<Value, Failure>>,
     },
 }

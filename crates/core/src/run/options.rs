@@ -69,7 +69,7 @@ pub struct Condition {
 pub struct Unmet {
     /// As it is written.
     pub text: String,
-    /// Whose answer it reads.
+    /// The source of the answer that it reads.
     pub of: AnswerSource,
     /// The field of the answer, where it reads one.
     pub field: Option<Name>,
@@ -77,7 +77,7 @@ pub struct Unmet {
     pub is: Option<Name>,
 }
 
-/// Whose answer a condition reads.
+/// The source of an answer that a condition reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
     /// The word of a person.
@@ -178,7 +178,7 @@ struct Assumed<'a> {
     scope: Scope<'a>,
     /// What is bound by answers; nothing where a name would be bound anew to an answer that is not known.
     bound: BTreeMap<&'a Name, Option<Value>>,
-    /// Who binds which name.
+    /// The source of each name that is bound.
     sources: BTreeMap<&'a Name, AnswerSource>,
 }
 

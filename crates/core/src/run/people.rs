@@ -196,7 +196,7 @@ impl Draft<'_> {
         true
     }
 
-    /// What a waiver's decision says.
+    /// The parameters of the action that records a waiver's decision.
     pub(super) fn record_params(&self, id: InstanceId) -> Option<Fields> {
         let waiving = self.get(id)?.thread(&ThreadId::Main)?.waiving.clone()?;
         let fields = [
@@ -472,7 +472,7 @@ impl Draft<'_> {
         Flow::Rest
     }
 
-    /// What a person is shown.
+    /// The question with its choices, as a person is shown it.
     pub(super) fn question(&self, here: &Here<'_>) -> Fields {
         self.get(here.id).map_or_else(Fields::new, |one| question_of(here.node, &here.names(one)))
     }

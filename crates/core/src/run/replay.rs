@@ -19,9 +19,9 @@ use crate::value::{Fields, Name, Value};
 pub struct Divergence {
     /// The number of the first entry that differs.
     pub seq: u64,
-    /// What the journal says.
+    /// The entry of the journal; `None` where it has no more.
     pub journal: Option<Box<Entry>>,
-    /// What would be decided today.
+    /// The entry that would be decided today; `None` where there would be none.
     pub today: Option<Box<Entry>>,
     /// The difference in a sentence, for people.
     pub message: String,

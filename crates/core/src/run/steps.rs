@@ -366,7 +366,7 @@ fn shell(node: &Node, names: &dyn Names, params: &mut Fields) {
     params.insert(Name::from("args"), Value::list(args));
 }
 
-/// What a person is shown.
+/// The fields of a question, as a person is shown them.
 pub(super) fn question_of(node: &Node, names: &dyn Names) -> Fields {
     let Some(Step::Ask { question, args, .. }) = node.step() else { return Fields::new() };
     let mut params = eval::fields(args, names);

@@ -16,7 +16,7 @@ use crate::value::{Fields, Name, Value};
 /// How many statements a decision may follow in one instance without coming to rest.
 pub(super) const MAX_STATEMENTS: usize = 100_000;
 
-/// What comes after a statement.
+/// The next statement of a line of work.
 #[derive(Clone, Copy)]
 pub(super) enum Flow {
     /// The statement at this place, or the end of the block.

@@ -70,11 +70,11 @@ pub struct RoleAnswerer {
     pub pricing: Pricing,
 }
 
-/// What agents work with.
+/// The parts that every session needs: prompts, the state folder, the supervisor, limits.
 pub struct Means {
-    /// What they are told.
+    /// The prompts of all roles.
     pub prompts: Prompts,
-    /// Where the repository's state is.
+    /// The folder `.ftl` of the repository.
     pub place: StateFolder,
     /// Who runs their commands and programs.
     pub supervisor: Arc<Supervisor>,
@@ -169,7 +169,7 @@ impl Agents {
         self.seats.contains_key(self.whose(role))
     }
 
-    /// What roles are told.
+    /// The prompts of all roles.
     pub(super) fn prompts(&self) -> &Prompts {
         &self.means.prompts
     }

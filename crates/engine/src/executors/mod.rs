@@ -152,7 +152,7 @@ pub enum JobReport {
 pub struct Job {
     /// The run that asks.
     pub run: RunId,
-    /// What is to be done.
+    /// The action to perform.
     pub action: Action,
     /// What it may use before it must ask for more.
     pub allowance: Usage,
@@ -166,7 +166,7 @@ pub struct Job {
 
 /// The right to act for a run: its lease, as long as that is the newest.
 pub struct Right {
-    /// Where leases are kept.
+    /// The store that keeps leases.
     pub store: Arc<dyn Store>,
     /// The lease under which the job was decided.
     pub lease: Lease,
@@ -392,7 +392,7 @@ impl ExecutorPool {
         self
     }
 
-    /// Who lets tasks begin.
+    /// The admission, which lets tasks begin.
     pub fn admission(&self) -> &Arc<Admission> {
         &self.admission
     }

@@ -162,7 +162,7 @@ impl ConversationRecord {
         self.line(&json!({ "ruled": call.tool, "path": path, "ruling": ruling, "why": why }));
     }
 
-    /// What a call brought.
+    /// Records the result of a call.
     pub fn on_result(&mut self, tool: &str, result: &str) {
         if self.results >= MAX_RESULTS_BYTES {
             return self.line(&json!({ "result": tool, "left_out": result.len() }));

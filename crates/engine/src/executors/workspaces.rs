@@ -127,7 +127,7 @@ pub(super) fn words(value: &Value) -> String {
 pub(super) struct BriefSources<'a> {
     /// The text of files.
     pub(super) sources: Sources<'a>,
-    /// What builds may take.
+    /// The limits of builds.
     pub(super) settings: &'a BuildSettings,
     /// What is known of earlier tries at a task.
     pub(super) retried: &'a dyn Fn(&PlanTask) -> Vec<KnownFailure>,

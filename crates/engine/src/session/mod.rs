@@ -114,7 +114,7 @@ impl fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {}
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Debug)]
 pub enum Claim {
     /// The run is ours.
@@ -131,9 +131,9 @@ pub struct Session {
     wiring: Wiring,
 }
 
-/// What a session works with.
+/// The parts that a session is made of.
 pub struct Setup {
-    /// Where the repository's state is.
+    /// The folder `.ftl` of the repository.
     pub place: StateFolder,
     /// The store that keeps the runs.
     pub store: Arc<dyn Store>,
@@ -179,7 +179,7 @@ impl Session {
         &self.wiring.place
     }
 
-    /// What must never be seen.
+    /// The values that no output may show.
     pub fn secrets(&self) -> &Secrets {
         &self.wiring.secrets
     }
@@ -419,7 +419,7 @@ impl Session {
         done
     }
 
-    /// What a run's journal holds.
+    /// The entries of a run's journal.
     pub fn entries(&self, run: &RunId) -> Result<Vec<Entry>, SessionError> {
         Ok(journal::load(&*self.wiring.store, run).map_err(DriveError::from)?)
     }

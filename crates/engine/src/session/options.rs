@@ -95,7 +95,7 @@ pub struct LargePlan {
     pub tasks: usize,
     /// How large it is as a run keeps it.
     pub bytes: usize,
-    /// Which limit it passes.
+    /// The limit that it passes, in words.
     pub why: String,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct OptionFiles {
 }
 
 impl OptionFiles {
-    /// Those of a place.
+    /// The option files of a repository.
     pub(super) fn of(place: &StateFolder) -> OptionFiles {
         OptionFiles { folder: place.store().join("scripts") }
     }

@@ -123,7 +123,7 @@ impl Wiring {
         Ok(Workplace { workshop, sites: Some(sites), records })
     }
 
-    /// Where scripts of protocols run.
+    /// Makes the runner of scripts of protocols.
     fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
         let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
         let shell = ScriptRunner::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);

@@ -25,7 +25,7 @@ pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;
 /// How often a signal is looked for while a person thinks.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What a person typed.
+/// The answer that a person typed.
 pub(super) enum Typed {
     /// A line that was typed, without its end.
     Line(String),

@@ -33,7 +33,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<ExitStat
     Ok(if subject.is_sound() { ExitStatus::Done } else { ExitStatus::Error })
 }
 
-/// What a check is about.
+/// The document that a check is about.
 struct Subject<'a> {
     shelf: &'a LoadedProtocols,
     protocols: Vec<&'a Protocol>,

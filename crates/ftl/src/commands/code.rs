@@ -230,7 +230,7 @@ fn end(
     Ok(exit_of(left))
 }
 
-/// What a run ended with.
+/// The values of a run's end.
 fn values(session: &Session, run: &RunId) -> Result<Fields, CommandError> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let end = machine.instance(ROOT).and_then(|root| root.end.as_ref());

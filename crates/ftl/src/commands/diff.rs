@@ -53,7 +53,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<ExitStatu
     Ok(ExitStatus::Done)
 }
 
-/// Where work is looked for.
+/// The places in which work is looked for.
 struct Work<'a> {
     target: &'a RunView,
     repo: &'a Repo,

@@ -39,7 +39,7 @@ pub const MAX_SLOTS: usize = 64;
 /// How long until a slot is tried again where all are taken.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What is checked out.
+/// The files that a checkout is to have.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The commit that git shows there.
@@ -207,7 +207,7 @@ impl Repo {
         }
     }
 
-    /// The slot of a number, if no process has it.
+    /// The slot of a number, if no other thread or process has it.
     fn try_slot(&self, number: usize, path: PathBuf) -> Result<Option<Slot>, GitError> {
         if !self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
             return Ok(None);

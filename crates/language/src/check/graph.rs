@@ -25,7 +25,7 @@ pub struct ProvenEdge {
     pub to: Name,
     /// When it is taken, in short.
     pub label: String,
-    /// Where it stands first.
+    /// The bytes of its first GOTO or ELSE.
     pub span: Span,
     /// Meters that every path over it pays.
     pub paid: BTreeSet<Name>,

@@ -56,7 +56,7 @@ pub struct CheckReport {
     pub edges: Vec<ProvenEdge>,
     /// The states whose paths all end in RETURN.
     pub last: BTreeSet<Name>,
-    /// What bounds each loop.
+    /// The meter that bounds each loop.
     pub bounds: Vec<LoopBound>,
     /// The gates that were proven: any of the actions, before the state.
     pub gates: Vec<(Vec<Name>, Name)>,

@@ -22,11 +22,11 @@ use ftl_core::value::Name;
 pub struct PathExit {
     /// The state, verdict or hold at its end.
     pub to: Leads,
-    /// What is known there.
+    /// The environment at its end.
     pub env: Env,
 }
 
-/// Where a way out leads.
+/// The end of a way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leads {
     /// A GOTO, or an ELSE that moves.
@@ -48,7 +48,7 @@ pub struct HoldPlace {
     pub place: u32,
     /// Its bytes in its source.
     pub span: Span,
-    /// What would hold it there.
+    /// The reason for a hold, in words.
     pub why: String,
 }
 
@@ -70,7 +70,7 @@ pub struct TaskPlace {
 pub struct StateFacts {
     /// Its ways out, one for each path.
     pub ways: Vec<PathExit>,
-    /// Where it can be held.
+    /// The places where it can be held.
     pub holds: Vec<HoldPlace>,
     /// Where a person is waited for or asked.
     pub people: Vec<(Span, String)>,
@@ -87,7 +87,7 @@ pub struct Walk<'a> {
     pub(super) state: &'a State,
     /// What is known from earlier rounds.
     pub(super) known: &'a Tables,
-    /// What this round learns.
+    /// The tables that this round learns.
     pub(super) learnt: Tables,
     pub(super) problems: Vec<Problem>,
     pub(super) facts: StateFacts,
@@ -99,7 +99,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks a state.
+    /// Walks all paths through a state.
     pub fn run(world: &'a World<'a>, pasted: &'a Pasted, state: &'a State, known: &'a Tables) -> Walk<'a> {
         let mut walk = Walk {
             world,

@@ -22,7 +22,7 @@ pub(super) struct Line {
     pub(super) statement: Statement,
 }
 
-/// What a line says.
+/// A line of a Mermaid drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
     /// `stateDiagram-v2`

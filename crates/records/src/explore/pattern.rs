@@ -113,7 +113,7 @@ impl Counts {
     }
 }
 
-/// What a line defines.
+/// The kind of thing that a line defines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Function,

@@ -303,7 +303,7 @@ fn worker(at: &At<'_>, found: &mut Found) -> Worker {
     worker.unwrap_or(Worker::Builder)
 }
 
-/// What a coder is told.
+/// Reads the story of a task, for a coder.
 fn story(at: &At<'_>, found: &mut Found) -> Option<String> {
     let value = at.get_value("story")?;
     let story = value.as_str().filter(|text| !text.trim().is_empty());

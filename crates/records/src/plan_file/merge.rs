@@ -28,7 +28,7 @@ pub struct CampaignTask {
     pub revised_at: Option<String>,
 }
 
-/// What a merge made.
+/// The plan after a merge, and what changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedPlan {
     /// The tasks as they are now, old ones in their order, new ones last.

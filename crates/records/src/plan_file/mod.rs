@@ -98,7 +98,7 @@ pub struct PlanTask {
     pub target_lines: Vec<(String, LineRange)>,
     /// The files among the delta that do not exist yet.
     pub creates: Vec<String>,
-    /// Which protocol does it.
+    /// The protocol that does it.
     pub worker: Worker,
     /// The same as the plan spells it.
     pub worker_given: Spelled,

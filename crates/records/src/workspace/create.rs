@@ -57,7 +57,7 @@ pub struct Created {
     pub file_name: FileName,
     /// The name of the workspace, `<seq>-<slug>`.
     pub id: String,
-    /// What is in the file.
+    /// The text of the file.
     pub text: String,
 }
 

@@ -178,9 +178,9 @@ pub struct Workspace {
 /// Lessons that a workspace carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorKnowledge {
-    /// What went wrong before.
+    /// Failures of earlier work, with what helped.
     pub failures: Vec<KnownFailure>,
-    /// What went well before.
+    /// Patterns that went well in earlier work.
     pub patterns: Vec<KnownPattern>,
 }
 

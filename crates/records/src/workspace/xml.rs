@@ -32,7 +32,7 @@ pub(super) struct Element {
     pub(super) nodes: Vec<Node>,
 }
 
-/// What is in an element.
+/// A child of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Element(Element),

@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         of.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
-    /// Where a value came from.
+    /// The origin of a value.
     pub(super) fn origin_of(&self, key: &str) -> Origin {
         self.said.get(key).map_or_else(|| self.origin(), |(_, origin)| origin.clone())
     }

@@ -40,7 +40,7 @@ pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in
 /// Where agents stand in a file of settings.
 pub const AGENTS: &str = "agents";
 
-/// Where roles are bound.
+/// The section that binds roles.
 pub const ROLES: &str = "roles";
 
 /// The role that stands for all that are not bound.
@@ -59,7 +59,7 @@ pub struct Choice {
 /// The settings of one agent as they were read: each with where it came from.
 pub type FieldsByName = BTreeMap<String, (toml::Value, Origin)>;
 
-/// Who answers which role.
+/// The agents, and which of them answers each role.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roster {
     agents: BTreeMap<String, AgentSettings>,
@@ -71,7 +71,7 @@ pub struct Roster {
 /// An agent as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
-    /// What it is called.
+    /// Its name in the settings.
     pub name: String,
     /// What is started or called, with its own settings.
     pub kind: AgentKind,
@@ -83,7 +83,7 @@ pub struct AgentSettings {
     pub variables: Vec<(String, VariableRule, Origin)>,
     /// What is charged for its conversations where money is concerned.
     pub pricing: Pricing,
-    /// Where it is described.
+    /// The file that describes it.
     pub origin: Origin,
 }
 
@@ -161,7 +161,7 @@ pub struct Service {
     pub url: String,
     /// The name under which the service knows the model.
     pub model: String,
-    /// Where its key is.
+    /// The source of its key.
     pub key: Option<KeySource>,
     /// How many tokens fit into the model.
     pub context: u64,
@@ -173,7 +173,7 @@ pub struct Service {
     pub calls: Calls,
     /// How many requests it gets at the same time.
     pub concurrency: usize,
-    /// What its models cost.
+    /// The prices of its models.
     pub prices: Prices,
 }
 
@@ -195,7 +195,7 @@ pub struct Spoken {
     pub program: String,
     /// The arguments that it is started with.
     pub args: Vec<String>,
-    /// What it surely does.
+    /// Its habits: what it surely does, and how it is made to.
     pub habits: Habits,
     /// The variables and the home that it gets.
     pub around: AgentEnvironment,
@@ -225,7 +225,7 @@ impl PartialEq for Adapted {
     }
 }
 
-/// Who answers a role.
+/// The agent that answers a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleBinding {
     /// The agent's name.

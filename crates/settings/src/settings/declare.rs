@@ -57,7 +57,7 @@ impl Rule {
     }
 }
 
-/// Why a value is refused.
+/// The reasons for which a value is refused.
 pub(crate) enum ValueError {
     /// It is no amount of its unit.
     Amount(AmountError),

@@ -24,7 +24,7 @@ pub enum StoreEvent {
     },
     /// The heads were missing or could not be read, and were made anew from the store.
     HeadsRenewed {
-        /// What was wrong with them.
+        /// The fault that was found.
         why: String,
     },
     /// A person has accepted that something is lost.

@@ -80,7 +80,7 @@ pub(super) struct RunHead {
     pub(super) epoch: u64,
 }
 
-/// What the file says.
+/// The heads that the file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heads {
     /// The store's head; nothing is known where it cannot be read.

@@ -26,7 +26,7 @@ const GROUPS: usize = 7;
 /// The length of the sums as they are kept.
 const SUM_BYTES: usize = GROUPS * 32;
 
-/// What a sum is about.
+/// The rows that a sum is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     Runs,
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// What people call it.
+    /// The name of those rows in messages.
     const fn word(self) -> &'static str {
         match self {
             Group::Runs => "runs (names, owners, epochs, summaries)",

@@ -174,7 +174,7 @@ struct Scribe {
     waiting: Receiver<Request>,
 }
 
-/// What it writes with.
+/// The connection and the files that the writer writes with.
 #[derive(Debug)]
 pub(super) struct Pen {
     open: Connection,

@@ -75,7 +75,7 @@ pub(super) enum Ending {
 }
 
 impl Doing {
-    /// Whom it is for.
+    /// The instance and the action that it is for.
     pub(super) fn who(&self) -> (InstanceId, ActionId) {
         (self.action.instance, self.action.id)
     }

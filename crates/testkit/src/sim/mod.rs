@@ -64,7 +64,7 @@ pub struct SimulationOutcome {
     pub journal: Vec<u8>,
     /// How many steps it took.
     pub steps: u64,
-    /// What happened how often.
+    /// How often each thing happened.
     pub counts: Counts,
     /// Everything that happened, if it was to be written down.
     pub trace: Vec<String>,

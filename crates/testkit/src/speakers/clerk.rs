@@ -16,7 +16,7 @@ pub struct Heard {
     pub made: Vec<ToolCall>,
     /// Calls that were denied, with why.
     pub denied: Vec<(ToolCall, String)>,
-    /// What was charged, in order.
+    /// The charges, in order.
     pub charged: Vec<Usage>,
     /// What was said, put together; what is void is gone.
     pub text: String,

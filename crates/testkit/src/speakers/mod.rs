@@ -40,7 +40,7 @@ pub struct Act {
     pub calls: Vec<(&'static str, Json)>,
     /// The tokens that it reports; nothing if it reports none.
     pub tokens: Option<u64>,
-    /// How the act ends.
+    /// The end of the act.
     pub end: End,
 }
 

@@ -24,9 +24,9 @@ pub struct Plot {
 pub struct Task {
     /// The task's number, such as `001`.
     pub seq: String,
-    /// What it waits for.
+    /// The numbers of the tasks that it waits for.
     pub depends: Vec<String>,
-    /// Who does it, and how.
+    /// The protocol and the mode in which it is done.
     pub how: How,
 }
 

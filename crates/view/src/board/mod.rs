@@ -108,7 +108,7 @@ pub enum TaskStage {
 pub struct TaskWork {
     /// The state of its protocol.
     pub state: String,
-    /// What is being done.
+    /// The action, agent or command that works on it.
     pub doing: Option<Performer>,
     /// Tools that were used, and how many there are.
     pub tools: Option<(u64, u64)>,
@@ -158,7 +158,7 @@ impl Board {
         self.run.programs().board(protocol)
     }
 
-    /// How the run is drawn.
+    /// The `BOARD` of the run's protocol.
     pub fn code(&self) -> Option<&BoardCode> {
         self.code_of(&self.root()?.protocol)
     }

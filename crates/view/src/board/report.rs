@@ -37,7 +37,7 @@ pub enum LandingState {
 }
 
 impl LandingState {
-    /// Why it is not there.
+    /// The reason for which it has not landed.
     pub fn not_landed(&self) -> Option<&str> {
         match self {
             LandingState::Landed => None,

@@ -24,7 +24,7 @@ pub struct StoryStep {
     pub at: Time,
     /// Whether it led on; nothing where that cannot be said.
     pub good: Option<bool>,
-    /// What came of it.
+    /// The outcome, in words.
     pub text: String,
 }
 

@@ -37,7 +37,7 @@ pub struct Places {
 pub struct GraphNode<'a> {
     /// The number of the task.
     pub seq: &'a str,
-    /// Those it waits for.
+    /// The numbers of the tasks that it waits for.
     pub depends: &'a [String],
     /// How long it took, or is thought to take.
     pub weight: u64,

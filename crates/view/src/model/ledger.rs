@@ -18,7 +18,7 @@ pub struct Bought {
     pub input: u64,
     /// Those that were read from a cache.
     pub cached: u64,
-    /// Those that were written.
+    /// The tokens that the model wrote.
     pub output: u64,
     /// Money, in millionths.
     pub money: u64,
@@ -54,7 +54,7 @@ pub struct Point {
     pub unknown: u64,
 }
 
-/// What a run has spent.
+/// The ledger of a run: what it has spent.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// The sum over the whole run.

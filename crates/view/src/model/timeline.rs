@@ -15,7 +15,7 @@ use serde::Serialize;
 /// How many bars a row holds; the bars of later attempts lengthen the last one of their kind.
 pub const MAX_BARS: usize = 500;
 
-/// What time goes to.
+/// The kinds of bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BarKind {
@@ -42,7 +42,7 @@ pub struct Bar {
     pub from: Time,
     /// When it ended; nothing while it goes on.
     pub to: Option<Time>,
-    /// What it went to.
+    /// The kind of bar.
     pub kind: BarKind,
     /// Whom or what, in one word.
     pub what: String,

@@ -24,7 +24,7 @@ pub(crate) trait Pack: Sized {
     fn unpack(from: &mut Unpacker<'_>) -> Option<Self>;
 }
 
-/// What is written so far.
+/// The bytes that are written so far, and the values that they share.
 #[derive(Default)]
 pub(crate) struct Packer {
     bytes: Vec<u8>,

@@ -12,7 +12,7 @@ use ftl_core::run::Failure;
 use ftl_gates::verify::CouldNotRun;
 use ftl_git::{Checkout, GitError, Oid, Repo, Wanted};
 
-/// What a checkout is of.
+/// The commit and the files of a checkout.
 #[derive(Clone, Copy)]
 pub(super) struct CheckoutOf<'a> {
     pub(super) repo: &'a Repo,

@@ -22,12 +22,12 @@ use ftl_settings::environment::CommandKind;
 /// How many files are named that a verify command has left behind.
 const MAX_NAMED: usize = 5;
 
-/// What is to be run.
+/// A command of a gate.
 #[derive(Clone, Copy)]
 pub(super) struct Command<'a> {
     pub(super) text: &'a str,
     pub(super) timeout: Option<Seconds>,
-    /// What it is run for.
+    /// The purpose, which decides the variables that it gets.
     pub(super) kind: CommandKind,
 }
 

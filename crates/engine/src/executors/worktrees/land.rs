@@ -58,7 +58,7 @@ struct LandedNote {
     /// The task as `<seq>-<slug>`; none for a story.
     #[serde(default)]
     task: Option<String>,
-    /// Who did the work.
+    /// The agent that did the work.
     #[serde(default)]
     author: Option<Author>,
 }
@@ -68,7 +68,7 @@ struct LandedNote {
 pub(super) struct LandedWork {
     /// The commands that it was verified with.
     pub(super) commands: Vec<String>,
-    /// What each landing was for.
+    /// The purpose of each landing, with its task.
     about: Vec<String>,
     objective: Option<String>,
     tasks: Vec<String>,
@@ -91,13 +91,13 @@ impl LandedWork {
     }
 }
 
-/// What is to land.
+/// A landing that an action asks for.
 pub(super) struct Wish {
     /// The tree that was verified; with none, the worktree lands as it is.
     pub(super) tree: Option<Oid>,
     /// The commands that must succeed on the merged tree.
     pub(super) verify: Vec<String>,
-    /// What the commit says.
+    /// The parts of the commit's message.
     pub(super) about: About,
     /// The brief, where there is one.
     pub(super) noted: Option<Noted>,

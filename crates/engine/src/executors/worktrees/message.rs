@@ -83,7 +83,7 @@ pub(in crate::executors) struct Author {
     pub(in crate::executors) summary: Option<String>,
 }
 
-/// What a commit is about.
+/// The parts of a commit's message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub(super) subject: String,

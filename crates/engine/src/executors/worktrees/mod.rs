@@ -98,7 +98,7 @@ pub struct Sites {
     /// Tasks that are tried again.
     retried: Vec<retry::Retried>,
     allowed: Vec<FindingAllowance>,
-    /// What builds may take.
+    /// The limits of builds.
     builds: BuildSettings,
     /// Whether an agent is bound to the observer by name: it is asked about what went well, too.
     observer_is_named: bool,

@@ -21,7 +21,7 @@ use crate::tasks::Next;
 /// The gate of which a waiver records the decision first: what it answers is not known before.
 const DECIDED: &str = "artifact.decision";
 
-/// What records a decision.
+/// The action that records a decision.
 const RECORDS: &str = "decision.record";
 
 /// The answer of `ftl next`, as text and as JSON.

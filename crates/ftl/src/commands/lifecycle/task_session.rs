@@ -31,7 +31,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a command works with.
+/// The session, the output and the person of one command.
 pub(super) struct Bench<'a> {
     pub(super) cli: &'a GlobalArgs,
     pub(super) out: &'a Out,
@@ -60,11 +60,11 @@ pub(super) struct Arrived {
 
 /// What an earlier command had begun when it was killed, brought to its end.
 pub(super) struct Resumed {
-    /// Where the task was.
+    /// The phase that the task was in.
     pub(super) from: Phase,
     /// The words that were said and not carried out.
     words: Vec<String>,
-    /// What it came to.
+    /// The outcome of the order.
     pub(super) carried: Carried,
 }
 
@@ -93,13 +93,13 @@ impl Arrived {
     }
 }
 
-/// What an order came to.
+/// The outcome of an order.
 pub(super) struct Carried {
     /// The order itself was refused.
     pub(super) refused: Option<Refused>,
     /// The word was refused on the way, and why.
     pub(super) denied: Option<String>,
-    /// Where the task is now.
+    /// The phase that the task is in now.
     pub(super) phase: Phase,
     /// Why it is held, if it is.
     pub(super) held: Option<String>,

@@ -21,7 +21,7 @@ use ftl_store::{SqliteStore, Store as _};
 use super::task_session::{self, TaskSessionError};
 use crate::tasks::TaskArg;
 
-/// What a command looks at.
+/// A task for a command that only reads.
 pub(super) struct View {
     pub(super) folder: TaskFolder,
     pub(super) phases: Phases,
@@ -29,7 +29,7 @@ pub(super) struct View {
     store: Option<SqliteStore>,
 }
 
-/// Where a task is.
+/// How a task stands, by its file and its journal.
 pub(super) struct Seen {
     /// By its file, or by the journal where the file only lags behind.
     pub(super) phase: Phase,
