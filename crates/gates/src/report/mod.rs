@@ -25,6 +25,9 @@ pub const MAX_TESTS: usize = 50_000;
 /// How long the name of a test may be.
 pub const MAX_NAME: usize = 500;
 
+/// The runner that starts a process for each test, and tries some of them again.
+const NEXTEST: &str = "cargo nextest";
+
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -182,7 +185,9 @@ pub fn read(text: &str, folder: &Path) -> Option<TestReport> {
             report.runners.push(session.runner.clone());
         }
         report.problems.extend(session.problem());
-        report.ends.extend(session.end);
+        // nextest may try a test again: what it came to last counts, not each process.
+        let is_tried_again = session.runner == NEXTEST && report.count(TestOutcome::Failed) == 0;
+        report.ends.extend(session.end.filter(|_| !is_tried_again));
     }
     report.problems.dedup();
     Some(report)
@@ -229,8 +234,12 @@ impl TestReport {
         let name = if runner == "go test" { format!("{file}::{name}") } else { name.to_owned() };
         let name = shorten(&name);
         if let Some(known) = self.tests.get_mut(&name) {
-            known.is_flaky |= runner == "cargo test" && known.outcome != outcome;
-            known.outcome = known.outcome.max(outcome);
+            if runner == NEXTEST {
+                known.is_flaky |= known.outcome != outcome;
+                known.outcome = outcome;
+            } else {
+                known.outcome = known.outcome.max(outcome);
+            }
             return;
         }
         if self.tests.len() == MAX_TESTS {

@@ -19,6 +19,8 @@ const READ: &str = "
     start,a,go test;collected,a,1;test,a,passed,p,TestA;test,a,passed,p,TestA/sub;end,a,0 | go test | 2 0 0 | - | -
     start,a,go test;collected,a,2;test,a,passed,p,TestA;test,a,passed,p,TestA/sub;end,a,0 | go test | 2 0 0 | go test collected 2 tests, and 1 of them ended | go test
     start,a,cargo test;test,a,failed,x,x::t;end,a,1;start,b,cargo test;test,b,passed,x,x::t;end,b,0 | cargo test | 0 0 1 | - | the command ended
+    start,a,cargo nextest;test,a,failed,x,x::t;end,a,101;start,b,cargo nextest;test,b,passed,x,x::t;end,b,0 | cargo nextest | 1 0 0 | - | -
+    start,a,cargo nextest;test,a,failed,x,x::t;end,a,101 | cargo nextest | 0 0 1 | - | the command ended
     test,a,passed,t.py,t.py::x;end,a,0                                | -      | -     | - | -
     start,a,pytest;test,b,passed,t.py,forged;end,b,0;end,a,0          | pytest | 0 0 0 | - | -";
 

@@ -16,6 +16,25 @@ case $program in */deps/*) ;; *) plain "$@" ;; esac
 for word; do
     case $word in --list | --help | -h | --logfile | --logfile=* | --bench) plain "$@" ;; esac
 done
+# nextest starts a test at a time, so that the program's own end says how it went.
+if [ -n "$NEXTEST" ]; then
+    test=
+    for word; do
+        case $word in -*) ;; *) test=${test:-$word} ;; esac
+    done
+    base=${program##*/}
+    base=${base%-*}
+    id="cargo nextest-$$"
+    printf 'start\t%s\tcargo nextest\n' "$id" >>"$report"
+    trap '' INT
+    "$program" "$@"
+    status=$?
+    outcome=failed
+    [ $status = 0 ] && outcome=passed
+    [ -n "$test" ] && printf 'test\t%s\t%s\t%s\t%s\n' "$id" "$outcome" "$base" "$base::$test" >>"$report"
+    printf 'end\t%s\t%s\n' "$id" "$status" >>"$report"
+    exit $status
+fi
 grep -q 'Write logs to the specified file' "$program" || plain "$@"
 base=${program##*/}
 base=${base%-*}
@@ -23,10 +42,8 @@ id="cargo test-$$"
 printf 'start\t%s\tcargo test\n' "$id" >>"$report"
 log=$report.$$
 : >"$log"
-if [ -z "$NEXTEST" ]; then
-    count=$("$program" "$@" --list --format terse 2>/dev/null | grep -c ': test$')
-    printf 'collected\t%s\t%s\n' "$id" "$count" >>"$report"
-fi
+count=$("$program" "$@" --list --format terse 2>/dev/null | grep -c ': test$')
+printf 'collected\t%s\t%s\n' "$id" "$count" >>"$report"
 trap '' INT
 "$program" "$@" --logfile "$log"
 status=$?
