@@ -8,10 +8,15 @@
 
 mod command_env;
 pub mod file_role;
+mod home;
 pub mod integrity;
+pub mod old_failures;
 mod pattern;
 pub mod preflight;
 pub mod quality;
+pub mod red_first;
+pub mod replay;
+pub mod report;
 mod restore;
 pub mod scope;
 pub mod verify;

@@ -185,6 +185,12 @@ settings! {
         warm: Vec<String> = Vec::new();
     }
 
+    /// How work is verified beside the command of its task.
+    verify: Verify {
+        /// a command that no agent sees and that must succeed on what would land; only in your own files
+        held_out: String = String::new();
+    }
+
     /// How campaigns are staffed.
     campaign: Campaign {
         /// who does a task of a campaign whose plan does not say

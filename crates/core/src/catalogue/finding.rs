@@ -63,6 +63,12 @@ kinds! {
     AlwaysEqual = "always_equal",
     /// Fewer tests ran than on the base.
     FewerTests = "fewer_tests",
+    /// A test of the base fails on the new product.
+    ReplayFailed = "replay_failed",
+    /// Nothing that failed before shows that the work is done.
+    NotRedFirst = "not_red_first",
+    /// A ref, a hook or the configuration of the repository differs since a turn.
+    RepositoryTouched = "repository_touched",
     /// A test file that could not be read, so that its assertions are not known.
     TestUnreadable = "test_unreadable",
     /// There are more findings than are told.
