@@ -12,8 +12,9 @@ use super::{Site, Sites};
 use crate::executors::Job;
 use crate::executors::typed::Done;
 use crate::executors::workspaces::file_text;
+use ftl_gates::integrity::{look_for_answers, tests_below};
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure, against, signature_of};
-use ftl_gates::{Finding, FindingAllowance, Work, allow, integrity, preflight, scope};
+use ftl_gates::{Finding, FindingAllowance, Work, allow, preflight};
 use ftl_git::Oid;
 use ftl_git::change::Change;
 use ftl_settings::environment::CommandKind;
@@ -45,7 +46,11 @@ impl Sites {
         let base = self.base(job, &site, command)?;
         let tree = site.standing()?;
         let Verified { ran, after } = self.verify_in_checkout(job, &site, command, (&tree, &base))?;
-        let mut findings = self.look(&site.change(&tree)?, noted.as_ref());
+        let change = site.change(&tree)?;
+        let mut findings = self.look(&change, noted.as_ref());
+        if let Some(brief) = noted.as_ref().map(Noted::brief) {
+            findings.extend(look_for_answers(&change, &brief, &tests_below(&site.folder, &brief)));
+        }
         findings.extend(base.ran.iter().flat_map(|base| against(base, &ran).findings));
         self.allow(&mut findings, noted.as_ref());
         let report = ran.report(tree.as_str(), base.ran.as_ref(), &findings);
@@ -79,11 +84,9 @@ impl Sites {
         self.in_checkout(job, of, &mut run)?
     }
 
-    /// What scope and integrity show. Without a brief nobody has said which files may change.
+    /// What scope, integrity and secrets show. Without a brief nobody has said which files may change.
     pub(super) fn look(&self, change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
-        let brief = noted.map(Noted::brief);
-        let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
-        findings.extend(integrity::look(change, &brief.unwrap_or_default()));
+        let mut findings = ftl_gates::look(change, noted.map(Noted::brief).as_ref());
         self.allow(&mut findings, noted);
         findings
     }
