@@ -22,16 +22,16 @@ use ftl_settings::environment::CommandKind;
 /// How many files are named that a verify command has left behind.
 const MAX_NAMED: usize = 5;
 
-/// What is to be run.
+/// A command of a gate.
 #[derive(Clone, Copy)]
 pub(super) struct Command<'a> {
     pub(super) text: &'a str,
     pub(super) timeout: Option<Seconds>,
-    /// What it is run for.
+    /// The purpose, which decides the variables that it gets.
     pub(super) kind: CommandKind,
 }
 
-/// What a command showed, and the tree that stood there afterwards.
+/// What a command showed, and the tree of the worktree afterwards.
 struct Verified {
     ran: VerifyMeasure,
     after: Oid,
@@ -61,7 +61,7 @@ impl Sites {
         Ok(report)
     }
 
-    /// Runs a command on exactly what stands in a worktree, in a checkout of it: what git ignores there, and what a
+    /// Runs a command on exactly the files of a worktree, in a checkout of it: what git ignores there, and what a
     /// process of the agent's still does there, has no part in the answer.
     fn verify_in_checkout(
         &self,
@@ -84,7 +84,7 @@ impl Sites {
         self.in_checkout(job, of, &mut run)?
     }
 
-    /// What scope, integrity and secrets show. Without a brief nobody has said which files may change.
+    /// What scope, integrity and secrets show. Without a brief it is not said which files may change.
     pub(super) fn look(&self, change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
         let mut findings = ftl_gates::look(change, noted.map(Noted::brief).as_ref());
         self.allow(&mut findings, noted);
@@ -133,7 +133,7 @@ impl Sites {
     }
 }
 
-/// The answer about a command that itself changes what it was to look at: what is there now was not
+/// The answer about a command that itself changes what it was to look at: the tree as it is now was not
 /// verified.
 fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
     let named: Vec<&str> = change.files.iter().take(MAX_NAMED).map(|file| file.path.as_str()).collect();
