@@ -294,5 +294,5 @@ pub(crate) fn recall(
 
 /// Records whether the lessons that a workspace was given were used.
 pub(crate) fn credit(paper: &Records, brief: &Workspace) -> Result<(), RecordError> {
-    paper.credit(brief)
+    paper.credit(brief, &ftl_records::lessons::LessonOutcomes::default())
 }

@@ -260,26 +260,37 @@ impl Records {
         }
     }
 
-    /// Counts for every lesson that a complete workspace was given whether it was used.
-    pub fn credit(&self, brief: &Workspace) -> Result<(), RecordError> {
-        let Some(prior) = &brief.prior_knowledge else { return Ok(()) };
-        let failures = prior
-            .failures
-            .iter()
-            .filter(|one| one.injected)
-            .map(|one| (StoredKind::Failure, one.name.clone()));
-        let patterns = prior
-            .patterns
-            .iter()
-            .filter(|one| one.injected)
-            .map(|one| (StoredKind::Pattern, one.name.clone()));
-        let injected: Vec<(StoredKind, String)> = failures.chain(patterns).collect();
-        if injected.is_empty() {
+    /// Counts for every lesson that a complete workspace was given whether it was used; the one that mended the work has helped, and what was
+    /// tried before it has not. Each counts once.
+    pub fn credit(&self, brief: &Workspace, of: &LessonOutcomes<'_>) -> Result<(), RecordError> {
+        let used = brief.utilized.iter().flatten().map(|one| (one.kind, one.name.clone()));
+        let mended = of.mended.map(|name| (StoredKind::Failure, name.clone()));
+        let used: Vec<(StoredKind, String)> =
+            used.chain(mended).filter(|(_, name)| !of.failed.contains(name)).collect();
+        self.count_outcomes(brief, of, &used)
+    }
+
+    /// Counts that no lesson of a blocked workspace helped, if it was the work that failed.
+    pub fn discredit(&self, brief: &Workspace, of: &LessonOutcomes<'_>) -> Result<(), RecordError> {
+        if crate::observe::is_machine(brief) || crate::observe::is_harness(brief) {
             return Ok(());
         }
-        let used = brief.utilized.iter().flatten().map(|one| (one.kind, one.name.clone()));
-        let used: Vec<(StoredKind, String)> = used.collect();
-        self.learn(|lessons| lessons.feedback_of(&injected, &used))?;
+        self.count_outcomes(brief, of, &[])
+    }
+
+    fn count_outcomes(
+        &self,
+        brief: &Workspace,
+        of: &LessonOutcomes<'_>,
+        used: &[(StoredKind, String)],
+    ) -> Result<(), RecordError> {
+        let mut given = injected(brief);
+        let tried = of.failed.iter().chain(of.mended).map(|name| (StoredKind::Failure, name.clone()));
+        given.extend(tried);
+        if given.is_empty() {
+            return Ok(());
+        }
+        self.learn(|lessons| lessons.credit(&given, used, of.source))?;
         Ok(())
     }
 
@@ -325,6 +336,26 @@ impl Records {
 /// What a builder's brief asks memory with: the objective, the task's name and its files.
 pub fn asks_with(plan: &CampaignPlan, task: &PlanTask) -> String {
     [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")].join(" ")
+}
+
+/// What became of the lessons that a build was given or tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LessonOutcomes<'a> {
+    /// What mended the work: a lesson's name, or words of somebody who repaired it.
+    pub mended: Option<&'a String>,
+    /// What was tried and did not mend it.
+    pub failed: &'a [String],
+    /// The run and the instance.
+    pub source: Option<&'a str>,
+}
+
+/// The lessons that a brief was given from memory.
+fn injected(brief: &Workspace) -> Vec<(StoredKind, String)> {
+    let Some(prior) = &brief.prior_knowledge else { return Vec::new() };
+    let failures = prior.failures.iter().filter(|one| one.injected);
+    let failures = failures.map(|one| (StoredKind::Failure, one.name.clone()));
+    let patterns = prior.patterns.iter().filter(|one| one.injected);
+    failures.chain(patterns.map(|one| (StoredKind::Pattern, one.name.clone()))).collect()
 }
 
 /// How many lessons an agent is told at once.

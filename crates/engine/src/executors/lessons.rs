@@ -7,6 +7,8 @@ use std::time::Duration;
 use ftl_core::catalogue::flow;
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Value;
+use ftl_gates::verify::plain;
 use ftl_memory::StoredKind;
 
 use super::Job;
@@ -61,18 +63,16 @@ pub(super) fn analyzed(
     shaped(&paper.analyze(&paper.workspace_folder(), by.as_ref())?)
 }
 
-/// Performs `lesson.match`.
+/// Performs `lesson.match`: with all that the command printed, where that is kept, so that nothing is cut before it is matched.
 pub(super) fn match_error(
     records: &Records,
     _: &Job,
     asked: &flow::LessonMatching,
 ) -> Done<flow::LessonMatching> {
     let when = now();
-    let found = records.look_up(|lessons| lessons.for_error(&asked.error, 5, &when))?;
-    let known = found
-        .into_iter()
-        .filter(|answer| answer.lesson.has_remedy() && answer.lesson.kind() == StoredKind::Failure);
-    let mut known: Vec<_> = known.collect();
+    let error = whole_error(records, asked)?;
+    let found = records.look_up(|lessons| lessons.for_error(&error, MAX_FITTING, &when))?;
+    let mut known: Vec<_> = found.into_iter().filter(|answer| answer.lesson.has_remedy()).collect();
     // What the brief has told the builder already comes first.
     let told = |name: &str| {
         let failures = asked.among.as_ref().map(|among| among.failures.as_slice()).unwrap_or_default();
@@ -80,12 +80,33 @@ pub(super) fn match_error(
     };
     known.sort_by_key(|answer| !told(answer.lesson.name()));
     let best = known.first();
+    let why = match best {
+        Some(answer) => Some(answer.by.word().to_owned()),
+        None => records.look_up(|lessons| lessons.count(StoredKind::Failure))?.gt(&0).then(|| NOTHING.to_owned()),
+    };
     Ok(flow::LessonMatch {
         found: best.is_some(),
         flaky: best.is_some_and(|answer| answer.lesson.texts("tags").iter().any(|tag| tag == "flaky")),
         name: best.map(|answer| answer.lesson.name().to_owned()),
         fix: best.map(|answer| answer.lesson.remedy().to_owned()),
         similarity: best.map(|answer| answer.relevance),
-        why: best.map(|answer| answer.by.word().to_owned()),
+        why,
     })
+}
+
+/// So many lessons that fit are looked at.
+const MAX_FITTING: usize = 5;
+
+/// The answer of a memory in which there are failures, and none fits.
+const NOTHING: &str = "nothing fits";
+
+/// What the summary says, and all that was printed.
+fn whole_error(records: &Records, asked: &flow::LessonMatching) -> Result<String, Failure> {
+    let digest = asked.output.as_ref().and_then(Value::as_text).and_then(|digest| digest.parse().ok());
+    let printed = match digest {
+        Some(digest) => records.store().get(&digest)?,
+        None => None,
+    };
+    let printed = printed.map(|bytes| plain(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
+    Ok(format!("{}\n{printed}", asked.error))
 }

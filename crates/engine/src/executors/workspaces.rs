@@ -18,6 +18,7 @@ use ftl_folder::clock;
 use ftl_records::begin::{Beginning, Noted};
 use ftl_records::briefs::Ends;
 use ftl_records::build_budget::{BuildSettings, TaskFacts};
+use ftl_records::lessons::LessonOutcomes;
 use ftl_records::plan_file::{self, CampaignPlan, PlanTask, Reading};
 use ftl_records::workspace::{BlockReason, KnownFailure, LessonKind, UsedLesson, WorkspaceStatus};
 use ftl_records::{RecordError, Records};
@@ -51,12 +52,21 @@ pub(super) fn complete(
 ) -> Done<flow::WorkspaceComplete> {
     let used: Vec<UsedLesson> = asked.utilized.iter().flatten().map(used_lesson).collect();
     let path = place(records, &asked.path);
-    if let Some(done) = ended_before(records, &path, WorkspaceStatus::Complete, &asked.delivered)? {
-        return Ok(done);
+    for delivered in [asked.delivered.clone(), format!("{}{MENDED}", asked.delivered)] {
+        if let Some(done) = ended_before(records, &path, WorkspaceStatus::Complete, &delivered)? {
+            return Ok(done);
+        }
+    }
+    let tried = tried_names(asked.tried.as_ref());
+    let mut delivered = asked.delivered.clone();
+    if !tried.is_empty() {
+        // Whoever scores the work must not take it for one that was right at once.
+        delivered.push_str(MENDED);
     }
     let ends = Ends { now: &clock::local(), run: Some(&job.run) };
-    let (path, brief) = records.complete_workspace(&path, (&asked.delivered, &used), ends)?;
-    records.credit(&brief)?;
+    let (path, brief) = records.complete_workspace(&path, (&delivered, &used), ends)?;
+    let (mended, failed) = tried.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
+    records.credit(&brief, &LessonOutcomes { mended, failed, source: Some(&source_of(job)) })?;
     Ok(flow::Ended { path: display_path(records, &path) })
 }
 
@@ -76,8 +86,27 @@ pub(super) fn block(
         return Ok(done);
     }
     let ends = Ends { now: &clock::local(), run: Some(&job.run) };
-    let (path, _) = records.block_workspace(&path, &why, ends)?;
+    let (path, brief) = records.block_workspace(&path, &why, ends)?;
+    let failed = tried_names(asked.tried.as_ref());
+    records.discredit(&brief, &LessonOutcomes { mended: None, failed: &failed, source: Some(&source_of(job)) })?;
     Ok(flow::Ended { path: display_path(records, &path) })
+}
+
+/// Said of work that was red first and was mended.
+const MENDED: &str = "; retried after a failure";
+
+/// What was tried, in order.
+fn tried_names(tried: Option<&Value>) -> Vec<String> {
+    match tried {
+        None | Some(Value::None) => Vec::new(),
+        Some(Value::List(items)) => items.iter().map(words).filter(|name| !name.is_empty()).collect(),
+        Some(one) => vec![words(one)],
+    }
+}
+
+/// By what a lesson is credited: the run and the instance, so that no instance credits one twice.
+fn source_of(job: &Job) -> String {
+    format!("{}/{}", job.run, job.action.instance)
 }
 
 /// A file below a folder; never one that a link leads out to.
