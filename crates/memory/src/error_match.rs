@@ -2,7 +2,7 @@
 //!
 //! First the text itself, then the regular expressions of lessons, then the words. All go through one gate ([`fit::fits`]): how much of the
 //! trigger stands in the error, how rare that is, how much of the error's line the lesson explains, and how far the second is behind. Expressions come
-//! from files that nobody vouches for: they run in linear time, on a bounded text, a bounded number of
+//! from files that are not trusted: they run in linear time, on a bounded text, a bounded number of
 //! them, and one that cannot be used matches nothing.
 
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ const MIN_WEIGHT: f64 = 1.5;
 pub enum By {
     /// The error text says its trigger, or the trigger says the error text.
     Text,
-    /// Its expression matches.
+    /// The regular expression of the lesson matches the error text.
     Expression,
     /// It means something near.
     Meaning,
@@ -68,7 +68,7 @@ impl By {
 /// A lesson that may help with an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LessonMatch {
-    /// The failure.
+    /// The failure with its fix.
     pub lesson: Lesson,
     /// How it was found.
     pub by: By,

@@ -41,14 +41,14 @@ const MAX_LINES_OF_MODEL: usize = 3;
 /// So many candidates are remembered over many questions.
 const MAX_MEMO: usize = 4_096;
 
-/// Which lists a search uses.
+/// The lists that a search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Full text alone.
+    /// The full-text list alone.
     Words,
-    /// Embeddings alone.
+    /// The list by embeddings alone.
     Meaning,
-    /// Both, fused.
+    /// Both lists, fused by rank.
     Both,
 }
 

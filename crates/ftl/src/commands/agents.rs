@@ -201,7 +201,7 @@ fn agent<'a>(roster: &'a Roster, name: &str) -> Result<&'a AgentSettings, Comman
     })
 }
 
-/// A desk that lets an agent submit and nothing else, and adds up what it used.
+/// A session host that lets an agent submit and nothing else, and adds up what it used.
 struct Bell {
     allowance: ToolAllowance,
     used: Mutex<Usage>,

@@ -1,6 +1,6 @@
 //! `ftl answer`, `ftl override`, `ftl raise`, `ftl stop`: what a person tells a run.
 //!
-//! Every one of them leaves an order in the store first. The process that drives the run takes it; if nobody
+//! Every one of them leaves an order in the store first. The process that drives the run takes it; if none
 //! does, this process takes the run over, carries the order out and drives it on.
 
 use std::io::Read as _;
@@ -163,7 +163,7 @@ fn asking(session: &Session, target: &RunTarget, action: ActionId) -> Result<Ins
     Ok(asks.unwrap_or(target.instance))
 }
 
-/// Sends an order, sees that it is taken, and drives the run on where nobody else does: an owner that
+/// Sends an order, sees that it is taken, and drives the run on where no other process does: an owner that
 /// is dead, or has not moved for as long as one may be silent, loses it.
 fn carry_out(
     session: &Session,

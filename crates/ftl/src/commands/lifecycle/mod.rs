@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `bench` | what a command works with: the task, its run, an order carried out |
+//! | `task_session` | what a command works with: the task, its run, an order carried out |
 //! | `next` | `ftl next`, with all its flags |
 //! | `words` | the words that do the work of a phase |
 //! | `back` | `ftl redo` |
