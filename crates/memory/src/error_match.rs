@@ -16,8 +16,8 @@ use crate::lesson::{Lesson, StoredKind};
 use crate::lessons::{Lessons, StoredLesson};
 use crate::rarity::Rarity;
 use crate::search::{Hit, SearchMode};
-use crate::{terms, text};
 use crate::time::Now;
+use crate::{terms, text};
 
 /// A longer expression is not tried.
 pub const MAX_EXPRESSION: usize = 1_000;
@@ -85,7 +85,10 @@ impl Lessons<'_> {
         let rarity = Rarity::new(self.db, self.highest()?);
         let mut seen = BTreeSet::new();
         let mut found: Vec<LessonMatch> = Vec::new();
-        let hits: Vec<Hit> = hits.into_iter().filter(|hit| hit.kind() == StoredKind::Failure).collect();
+        let hits: Vec<Hit> = hits
+            .into_iter()
+            .filter(|hit| hit.kind() == StoredKind::Failure && !hit.kept.lesson.is_retired())
+            .collect();
         for (at, hit) in hits.iter().enumerate() {
             seen.insert(hit.kept.id);
             let lesson = &hit.kept.lesson;
@@ -101,7 +104,11 @@ impl Lessons<'_> {
             };
             found.push(LessonMatch { lesson: lesson.clone(), by, relevance: hit.relevance });
         }
-        for kept in self.wordless(MAX_TRIED)?.into_iter().filter(|kept| !seen.contains(&kept.id)) {
+        for kept in self
+            .wordless(MAX_TRIED)?
+            .into_iter()
+            .filter(|kept| !seen.contains(&kept.id) && !kept.lesson.is_retired())
+        {
             if fits_expression(kept.lesson.matcher(), error, &rarity)? {
                 found.push(LessonMatch { lesson: kept.lesson, by: By::Expression, relevance: 0.0 });
             }

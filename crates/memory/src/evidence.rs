@@ -98,7 +98,8 @@ impl Scale<'_, '_> {
             && lesson.codes.iter().all(|code| !self.question.places.contains_key(code));
         self.told(lesson, &held, &mut evidence)?;
         evidence.answered = self.answered(&found)?;
-        let mut rarest: Vec<(&str, f64)> = found.iter().map(|(_, term, _, weight)| (*term, *weight)).collect();
+        let mut rarest: Vec<(&str, f64)> =
+            found.iter().map(|(_, term, _, weight)| (*term, *weight)).collect();
         rarest.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(right.0)));
         rarest.dedup_by_key(|(term, _)| *term);
         Ok((evidence, rarest.into_iter().take(NAMED).map(|(term, _)| term.to_owned()).collect()))

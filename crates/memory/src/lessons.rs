@@ -11,11 +11,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
 use crate::error::Error;
+use crate::evidence::LessonTerms;
 use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::scan::Suspicion;
-use crate::evidence::LessonTerms;
-use crate::{terms, text};
 use crate::vectors::Writer;
+use crate::{terms, text};
 use ftl_core::json::Json;
 
 const EMBEDDER: &str = "embedder";
@@ -108,15 +108,20 @@ impl<'c> Lessons<'c> {
         Ok(true)
     }
 
-    /// Of which embedder the stored vectors are, and in which form; `None` as long as there are none.
+    /// Of which embedder the stored vectors are; `None` as long as there are none.
     pub fn embedded_by(&self) -> Result<Option<String>, Error> {
-        let mut select = self.db.prepare_cached("SELECT value FROM lesson_setting WHERE key = ?1")?;
-        Ok(select.query_row([EMBEDDER], |row| row.get(0)).optional()?)
+        let stored = self.stored_form()?;
+        Ok(stored.map(|form| form.strip_suffix(FORM).map_or(form.clone(), |id| id.trim_end().to_owned())))
     }
 
-    /// Whether the stored vectors are of the embedder in use, so that meaning can be searched.
+    /// Whether the index is of the embedder in use and of this version, so that meaning can be searched.
     pub fn has_meaning(&self) -> Result<bool, Error> {
-        Ok(self.embedded_by()?.is_some_and(|id| id == self.form()))
+        Ok(self.stored_form()?.is_some_and(|form| form == self.form()))
+    }
+
+    fn stored_form(&self) -> Result<Option<String>, Error> {
+        let mut select = self.db.prepare_cached("SELECT value FROM lesson_setting WHERE key = ?1")?;
+        Ok(select.query_row([EMBEDDER], |row| row.get(0)).optional()?)
     }
 
     /// Indexes every lesson again, words and vectors, if it was done by another embedder or by an earlier version. `progress` is told
@@ -255,6 +260,15 @@ impl<'c> Lessons<'c> {
         self.index(kept.id, &kept.lesson)
     }
 
+    /// Writes a lesson whose trigger or fix may have changed, with both indexes; its name is as it was.
+    pub(crate) fn rewrite(&self, kept: &StoredLesson) -> Result<(), Error> {
+        let fingerprint = text::fingerprint(&text::normalise(kept.lesson.trigger()));
+        let sql = "UPDATE lesson SET fingerprint = ?2 WHERE id = ?1";
+        self.db.prepare_cached(sql)?.execute(params![kept.id, fingerprint])?;
+        self.update(kept)?;
+        self.update_index(kept)
+    }
+
     /// Where a lesson points: to its trigger, leaning to what to do about it.
     fn vector_of(&self, lesson: &Lesson) -> Vector {
         let trigger = self.embedder.embed(lesson.trigger());
@@ -281,7 +295,7 @@ impl<'c> Lessons<'c> {
 
     /// A writer of vectors, if the stored ones are of the embedder in use or there are none yet.
     pub(crate) fn vectors(&self) -> Result<Writer<'c>, Error> {
-        match self.embedded_by()? {
+        match self.stored_form()? {
             Some(stored) if stored != self.form() => {
                 Err(Error::OtherEmbedder { stored, current: self.form() })
             }
@@ -304,7 +318,9 @@ impl<'c> Lessons<'c> {
         let sql = "INSERT INTO lesson_words (rowid, happens, rest) VALUES (?1, ?2, ?3)";
         let happens = terms::of_lesson(lesson.trigger()).join(" ");
         // Tags stand there as they are too, so that they are found as phrases.
-        let rest = terms::of_lesson(&lesson.rest()).join(" ") + " " + &text::indexed(&lesson.texts("tags").join(" , "));
+        let rest = terms::of_lesson(&lesson.rest()).join(" ")
+            + " "
+            + &text::indexed(&lesson.texts("tags").join(" , "));
         self.db.prepare_cached(sql)?.execute(params![id, happens, rest])?;
         Ok(())
     }

@@ -6,12 +6,14 @@
 //! everything through [`Lessons`].
 
 pub mod benchmark;
+pub mod effect;
 pub mod embed;
 pub mod error;
 pub mod error_match;
 pub mod evidence;
 mod expression;
 mod fit;
+pub mod history;
 pub mod import_export;
 pub mod learn;
 pub mod lesson;

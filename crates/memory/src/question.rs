@@ -64,7 +64,10 @@ fn bounded(asked: &str) -> impl Iterator<Item = &str> {
     let all: Vec<&str> = head.lines().chain(tail.lines()).collect();
     let left_out = all.len().saturating_sub(MAX_LINES);
     let keep = if left_out == 0 { all.len() } else { MAX_LINES / 2 };
-    all.into_iter().enumerate().filter(move |(at, _)| *at < keep || *at >= keep + left_out).map(|(_, line)| line)
+    all.into_iter()
+        .enumerate()
+        .filter(move |(at, _)| *at < keep || *at >= keep + left_out)
+        .map(|(_, line)| line)
 }
 
 #[cfg(test)]
@@ -83,7 +86,8 @@ mod tests {
 
     #[test]
     fn limits_keep_the_beginning_and_the_end() {
-        let word = |n: usize| format!("w{}", char::from(b'a' + (n % 26) as u8).to_string().repeat(1 + n / 26 % 40));
+        let word =
+            |n: usize| format!("w{}", char::from(b'a' + (n % 26) as u8).to_string().repeat(1 + n / 26 % 40));
         let log: String = (0..3 * MAX_LINES).map(|n| format!("{} line{n}x\n", word(n))).collect();
         let lines = Question::new(&log).lines;
         assert_eq!(lines.len(), MAX_LINES);

@@ -244,7 +244,10 @@ impl Lessons<'_> {
         most: usize,
         asked: &ContextRequest,
     ) -> Result<Vec<ContextLesson>, Error> {
-        let near = hits.iter().filter(|hit| hit.kind() == kind && hit.relevance >= similar::CONTEXT);
+        let given = |hit: &&Hit| {
+            hit.kind() == kind && hit.relevance >= similar::CONTEXT && !hit.kept.lesson.is_retired()
+        };
+        let near = hits.iter().filter(given);
         let mut entries: Vec<ContextLesson> = near.take(most).map(entry).collect();
         if entries.is_empty() && !asked.inject && most > 0 {
             let objective = asked.objective.as_deref().unwrap_or_default();

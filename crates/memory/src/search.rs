@@ -246,7 +246,8 @@ impl Lessons<'_> {
             let (mut evidence, shared) = scale.weigh(&found.terms)?;
             if let Some(vector) = vectors.get(&id) {
                 evidence.whole = probe.whole.cosine(vector);
-                evidence.line = probe.lines.iter().map(|line| line.cosine(vector)).fold(evidence.whole, f64::max);
+                evidence.line =
+                    probe.lines.iter().map(|line| line.cosine(vector)).fold(evidence.whole, f64::max);
             }
             let is_same = !probe.normal.is_empty()
                 && probe.normal == text::normalise(text::clip(found.kept.lesson.trigger(), text::MAX_CHARS));

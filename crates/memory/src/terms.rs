@@ -147,7 +147,11 @@ const DOUBLED: &str = "2";
 fn single(left: &str) -> &str {
     let bytes = left.as_bytes();
     let doubled = bytes.len() > 3 && bytes[bytes.len() - 1] == bytes[bytes.len() - 2];
-    if doubled && !matches!(bytes[bytes.len() - 1], b'l' | b's' | b'z') { &left[..left.len() - 1] } else { left }
+    if doubled && !matches!(bytes[bytes.len() - 1], b'l' | b's' | b'z') {
+        &left[..left.len() - 1]
+    } else {
+        left
+    }
 }
 
 #[cfg(test)]
@@ -178,7 +182,9 @@ mod tests {
 
     #[test]
     fn codes_of_errors() {
-        for (term, wanted) in [("e0382", true), ("ts2345", true), ("utf8", false), ("5432", false), ("sha512x", false)] {
+        for (term, wanted) in
+            [("e0382", true), ("ts2345", true), ("utf8", false), ("5432", false), ("sha512x", false)]
+        {
             assert_eq!(is_code(term), wanted, "{term}");
         }
     }

@@ -245,7 +245,8 @@ fn short_list(db: &Connection, asked: &Scan<'_>) -> Result<[Vec<i64>; 2], Error>
 /// In how many bits two sketches differ.
 fn differing(left: &[u8], right: &[u8]) -> u32 {
     let eights = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
-    let whole: u32 = eights.map(|(l, r)| (u64::from_ne_bytes(*l) ^ u64::from_ne_bytes(*r)).count_ones()).sum();
+    let whole: u32 =
+        eights.map(|(l, r)| (u64::from_ne_bytes(*l) ^ u64::from_ne_bytes(*r)).count_ones()).sum();
     let tail = left.as_chunks::<8>().1.iter().zip(right.as_chunks::<8>().1);
     whole + tail.map(|(l, r)| (l ^ r).count_ones()).sum::<u32>()
 }

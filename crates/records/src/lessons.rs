@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ftl_core::json::JsonExt as _;
+use ftl_memory::effect::is_withheld;
 use ftl_memory::import_export::{ImportMode, Imported};
 use ftl_memory::{Error, Lessons, Now, StoredKind};
 
@@ -267,7 +268,17 @@ impl Records {
         let mended = of.mended.map(|name| (StoredKind::Failure, name.clone()));
         let used: Vec<(StoredKind, String)> =
             used.chain(mended).filter(|(_, name)| !of.failed.contains(name)).collect();
-        self.count_outcomes(brief, of, &used)
+        self.count_outcomes(brief, of, &used)?;
+        // What had to be mended did not go well.
+        self.end_trials(of.task, of.mended.is_none() && of.failed.is_empty())
+    }
+
+    fn end_trials(&self, task: Option<&str>, well: bool) -> Result<(), RecordError> {
+        let Some(task) = task else { return Ok(()) };
+        if !self.ask_lessons(|lessons| lessons.has_trial(task))? {
+            return Ok(());
+        }
+        self.changed(|lessons| lessons.end_trials(task, well))
     }
 
     /// Counts that no lesson of a blocked workspace helped, if it was the work that failed.
@@ -275,7 +286,8 @@ impl Records {
         if crate::observe::is_machine(brief) || crate::observe::is_harness(brief) {
             return Ok(());
         }
-        self.count_outcomes(brief, of, &[])
+        self.count_outcomes(brief, of, &[])?;
+        self.end_trials(of.task, false)
     }
 
     fn count_outcomes(
@@ -320,6 +332,33 @@ impl Records {
         Ok(helpful.map(render_lesson).collect())
     }
 
+    /// Withholds a share of what was recalled for a task, by lot, and notes for each lesson whether it is given; what is withheld. A small
+    /// memory withholds nothing.
+    pub fn hold_out(
+        &self,
+        task: &str,
+        recalled: &mut super::briefs::Recalled,
+    ) -> Result<Vec<String>, RecordError> {
+        let share = self.options.withhold as f64 / 100.0;
+        let named = |given: &ftl_memory::recall::ContextLessons| -> Vec<(StoredKind, String)> {
+            given.entries().map(|one| (one.lesson.kind(), one.lesson.name().to_owned())).collect()
+        };
+        let all = named(&recalled.given);
+        if all.is_empty() || share <= 0.0 || !self.look_up(|lessons| lessons.can_withhold())? {
+            return Ok(Vec::new());
+        }
+        let is_out = |kind, name: &str| is_withheld(task, kind, name, share);
+        recalled.failures.retain(|one| !is_out(StoredKind::Failure, &one.name));
+        recalled.patterns.retain(|one| !is_out(StoredKind::Pattern, &one.name));
+        recalled.given.failures.retain(|one| !is_out(StoredKind::Failure, one.lesson.name()));
+        recalled.given.patterns.retain(|one| !is_out(StoredKind::Pattern, one.lesson.name()));
+        self.learn(|lessons| {
+            all.iter()
+                .try_for_each(|(kind, name)| lessons.begin_trial(task, *kind, name, is_out(*kind, name)))
+        })?;
+        Ok(all.into_iter().filter(|(kind, name)| is_out(*kind, name)).map(|(_, name)| name).collect())
+    }
+
     /// What is known that fits each of some objectives, for briefs.
     pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, RecordError> {
         let asked = |objective: &String| ftl_memory::recall::ContextRequest {
@@ -347,6 +386,8 @@ pub struct LessonOutcomes<'a> {
     pub failed: &'a [String],
     /// The run and the instance.
     pub source: Option<&'a str>,
+    /// The run and the task, as lessons were withheld from it.
+    pub task: Option<&'a str>,
 }
 
 /// The lessons that a brief was given from memory.

@@ -102,6 +102,8 @@ crate::records! {
         overlaps: Option<Vec<String>>,
         /// The task of an earlier run whose kept work is not in the worktree, because it conflicts with what has landed since.
         left_out: Option<String>,
+        /// Lessons that were withheld by lot, to measure whether they help.
+        withheld: Option<Vec<String>>,
     }
 
     /// Whether a workspace can be built from.

@@ -18,6 +18,7 @@ use ftl_process::{ProcessExit, RunError};
 use ftl_records::Records;
 use ftl_records::lessons::now;
 use ftl_records::observer::Verifier;
+use ftl_store::Store as _;
 
 /// How long a verify command of a blocked workspace may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(30);
@@ -44,6 +45,10 @@ pub(super) fn note_experience(
     let mut failure = ftl_records::observe::experience(&json).ok_or_else(none)?;
     failure.cost = asked.cost.unwrap_or(failure.cost);
     let text = format!("{}\n", failure.to_json().pretty());
+    // The path of the specification holds the newest; each block has one of its own, so that the next does not take its place.
+    if let Some(own) = asked.source.as_deref().and_then(ftl_records::observe::experience_file) {
+        records.write_staged(&own, &text)?;
+    }
     let file = records.write_staged("experience.json", &text)?;
     Ok(flow::Experience { name: failure.name, path: display_path(records, &file) })
 }
@@ -82,7 +87,9 @@ pub(super) fn match_error(
     let best = known.first();
     let why = match best {
         Some(answer) => Some(answer.by.word().to_owned()),
-        None => records.look_up(|lessons| lessons.count(StoredKind::Failure))?.gt(&0).then(|| NOTHING.to_owned()),
+        None => {
+            records.look_up(|lessons| lessons.count(StoredKind::Failure))?.gt(&0).then(|| NOTHING.to_owned())
+        }
     };
     Ok(flow::LessonMatch {
         found: best.is_some(),

@@ -125,7 +125,6 @@ struct Figures {
     precision: f64,
     kept: f64,
     injected: f64,
-    injected_absent: f64,
 }
 
 fn print_recall(name: &str, half: &[&Case], find: Finder<'_>) -> Vec<f64> {
@@ -140,7 +139,12 @@ fn print_recall(name: &str, half: &[&Case], find: Finder<'_>) -> Vec<f64> {
 fn measure(title: &str, half: &[&Case], all: &[&Case], embedder: &dyn Embedder) -> Figures {
     let db = memory(all, embedder);
     let lessons = Lessons::new(&db, embedder);
-    println!("\n{title}: {} questions of each kind over {} lessons ({})", half.len(), all.len(), embedder.id());
+    println!(
+        "\n{title}: {} questions of each kind over {} lessons ({})",
+        half.len(),
+        all.len(),
+        embedder.id()
+    );
     let titles: Vec<&str> = Kind::ALL.iter().map(|kind| kind.title()).collect();
     println!("| recall@5 (@1)      | {} |", titles.join(" | "));
     let query = print_recall("ftl query", half, &|asked| query(&lessons, asked));
@@ -217,25 +221,36 @@ fn measure(title: &str, half: &[&Case], all: &[&Case], embedder: &dyn Embedder) 
         (given + names.len(), right + usize::from(names.contains(&case.name())))
     });
     println!("objectives with a lesson: {right} of {given} lessons that are given are the right one");
-    Figures {
-        query,
-        bm25,
-        precision: sum.precision(),
-        kept: known.share(known.right),
-        handed,
-        injected,
-        injected_absent,
-    }
+    Figures { query, bm25, precision: sum.precision(), kept: known.share(known.right), handed, injected }
 }
 
+/// What is promised of questions that nobody tuned on. The half has 57 questions of each kind: one question is 0.018.
 #[test]
 fn the_table() {
     let table = TokenTable::built_in().unwrap();
     let cases = cases();
     let all: Vec<&Case> = cases.iter().collect();
     let (aside, tuned): (Vec<&Case>, Vec<&Case>) = all.iter().partition(|case| case.is_set_aside());
-    measure("tuning half", &tuned, &all, &table);
+    if std::env::var_os("FTL_RECALL_ALL").is_some() {
+        measure("tuning half", &tuned, &all, &table);
+    }
     let figures = measure("half set aside", &aside, &all, &table);
-    let _ = (figures.query, figures.bm25, figures.handed, figures.precision, figures.kept);
-    let _ = (figures.injected, figures.injected_absent);
+    let chance = 0.04;
+    for (at, least) in [0.98, 0.97, 0.96, 0.93, 0.0, 0.0].into_iter().enumerate() {
+        let (kind, found, plain) = (Kind::ALL[at].title(), figures.query[at], figures.bm25[at]);
+        assert!(found >= least, "{kind}: {found:.3}");
+        assert!(found >= plain - chance, "{kind}: {found:.3}, BM25 {plain:.3}");
+    }
+    assert!(figures.query[4] > figures.bm25[4] + 0.1, "a person's words: {:.3}", figures.query[4]);
+    assert!(figures.precision >= 0.9 && figures.kept >= 0.75, "{:.3} {:.3}", figures.precision, figures.kept);
+    for (name, handed) in &figures.handed {
+        let wrong = handed.share(handed.wrong);
+        let most = if name.starts_with("near") { 0.15 } else { 0.02 };
+        assert!(wrong <= most, "{name}: {wrong:.3}");
+        assert!(
+            !(name.contains("far") || name.contains("ecosystem")) || handed.wrong == 0,
+            "{name}: {handed:?}"
+        );
+    }
+    assert!(figures.injected <= 0.1, "objectives without a lesson: {:.3}", figures.injected);
 }

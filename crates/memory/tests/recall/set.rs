@@ -121,7 +121,10 @@ pub fn messy_log(error: &str, ecosystem: &str, seed: i64) -> String {
     let (first, other) = (log.lot.below(all * 4 / 5) + 5, log.lot.below(all));
     let mut left: Vec<&str> = error.lines().rev().collect();
     for at in 0..all {
-        if at >= first && (at == first || log.lot.share() < 0.6) && let Some(line) = left.pop() {
+        if at >= first
+            && (at == first || log.lot.share() < 0.6)
+            && let Some(line) = left.pop()
+        {
             log.lines.push(line.to_owned());
         }
         if at == other {
