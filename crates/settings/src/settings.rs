@@ -165,6 +165,8 @@ settings! {
         model: String = String::new();
         /// the environment variable that holds the endpoint's key; the key itself is never written down
         key: String = String::new();
+        /// of a hundred injections of a lesson so many are withheld, so that it shows whether lessons help; 0: none
+        withhold: u64 = 10, COUNT.at_most(50);
     }
 
     /// What worktrees get, and the commands of the project.
