@@ -210,6 +210,13 @@ impl Config {
 
     /// Settings that contradict each other are refused before anything runs.
     fn is_sound(&self, path: &Path) -> Result<(), ConfigError> {
+        if self.is_shared(Section::Notify) {
+            let message = String::from("[notify] stands in a file of the repository");
+            let hint = String::from(
+                "say it in .ftl/config.toml or in your own settings: nobody else tells you what to run, or whom to tell",
+            );
+            return Err(ConfigError { path: path.to_owned(), message, hint });
+        }
         for Meter { name, limit: most, reserve: aside } in self.settings.meters() {
             let (limit, reserve) = (format!("limits.{name}"), format!("reserve.{name}"));
             if let (Some(most), Some(aside)) = (most, aside)

@@ -18,6 +18,7 @@ use ftl_core::catalogue::{ActionDecl as _, Catalogue};
 use ftl_core::performer::Performer;
 
 use super::SessionError;
+use super::notify::Bell;
 use super::options::{OptionFiles, RunOptions};
 use crate::executors::ExecutorPool;
 use crate::executors::agents::{Agents, Listener, Means, RoleAnswerer};
@@ -50,6 +51,7 @@ pub(super) struct Wiring {
     pub(super) options: OptionFiles,
     pub(super) lobby: OnceLock<Scratch>,
     pub(super) listener: OnceLock<Arc<dyn Listener>>,
+    pub(super) bell: OnceLock<Bell>,
 }
 
 /// The executors of one run, and what is looked at again when it rests.
@@ -134,7 +136,7 @@ impl Wiring {
     }
 
     /// Makes the runner of scripts of protocols.
-    fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
+    pub(super) fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
         let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
         let shell = ScriptRunner::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
         shell.in_environment(self.config.environment())
