@@ -23,6 +23,8 @@ const ADAPTER: &str = "name = \"plain\"\nabout = \"a program that sleeps\"\nprog
     [[event]]\nwhen = { kind = \"over\" }\nend = { answer = \"answer\", good = { fine = true }, why = [\"why\"] }\n\
     [tools.map]\nwrite = { as = \"write\", path = \"path\" }\n";
 
+const LIMITS: &str = "[limits]\ntokens = \"none\"\nmoney = \"none\"\ntime = \"none\"\nturns = \"none\"\n";
+
 /// How long all of them are watched while they sleep.
 const WATCHED: Duration = Duration::from_secs(20);
 
@@ -43,6 +45,9 @@ pub(crate) fn all() {
         root.join("play.sh").display()
     );
     fs::write(root.join("ftl.toml"), bound).unwrap();
+    // What is set aside for so many agents is more than one run may use by default.
+    fs::create_dir_all(root.join(".ftl")).unwrap();
+    fs::write(root.join(".ftl/config.toml"), LIMITS).unwrap();
     let words = ["campaign", "run", "all is done", "--plan", "plan.json", "--land", "branch-only"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftl"));
     command.current_dir(root).args(words).stdin(Stdio::null());
