@@ -18,8 +18,12 @@ const PROGRAM: &str = "#!/bin/sh\n[ \"$1\" = --version ] && { echo 1; exit 0; }\
 
 const ADAPTER: &str = "name = \"plain\"\nabout = \"a program that sleeps\"\nprogram = \"plain\"\nversion = [\"--version\"]\n\
     protocol = \"lines\"\n[enforces]\ncalls = \"after\"\ntokens = true\n[start]\nprompt = \"input\"\n\
+    [[event]]\nwhen = { kind = \"call\" }\ncall = { id = \"id\", tool = \"tool\", args = \"args\" }\n\
     [[event]]\nwhen = { kind = \"cost\" }\nusage = { tokens = [\"in\", \"out\"], request = true }\n\
-    [[event]]\nwhen = { kind = \"over\" }\nend = { answer = \"answer\", good = { fine = true }, why = [\"why\"] }\n";
+    [[event]]\nwhen = { kind = \"over\" }\nend = { answer = \"answer\", good = { fine = true }, why = [\"why\"] }\n\
+    [tools.map]\nwrite = { as = \"write\", path = \"path\" }\n";
+
+const LIMITS: &str = "[limits]\ntokens = \"none\"\nmoney = \"none\"\ntime = \"none\"\nturns = \"none\"\n";
 
 /// How long all of them are watched while they sleep.
 const WATCHED: Duration = Duration::from_secs(20);
@@ -41,12 +45,15 @@ pub(crate) fn all() {
         root.join("play.sh").display()
     );
     fs::write(root.join("ftl.toml"), bound).unwrap();
+    // What is set aside for so many agents is more than one run may use by default.
+    fs::create_dir_all(root.join(".ftl")).unwrap();
+    fs::write(root.join(".ftl/config.toml"), LIMITS).unwrap();
     let words = ["campaign", "run", "all is done", "--plan", "plan.json", "--land", "branch-only"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftl"));
     command.current_dir(root).args(words).stdin(Stdio::null());
     let mut driver = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let all = sleeping(&mut driver, count);
-    println!("agents      {all} of {count} sleep");
+    assert_eq!(all, count, "so many agents sleep after {MAX_START:?}");
     let ours = of_ours(driver.id());
     let memory = ours.iter().map(|process| memory(*process)).sum::<u64>() as f64 / 1024.0;
     let before: f64 = ours.iter().map(|process| ticks(*process)).sum();
@@ -70,19 +77,19 @@ pub(crate) fn all() {
         &format!("{count} agents at once, memory with guards"),
         "under 700 MiB for 1,000",
         &format!("{memory:.0} MiB"),
-        Some(all == count && memory < most.max(60.0)),
+        Some(memory < most.max(60.0)),
     );
     row(
         &format!("{count} agents that sleep, processor"),
         "under 0.05 of a core",
         &format!("{core:.3}"),
-        Some(all == count && core < 0.05),
+        Some(core < 0.05),
     );
     row(
         &format!("{count} agents ended"),
         "within 10 s",
         &format!("{:.1} s", ended.as_secs_f64()),
-        Some(all == count && ended < Duration::from_secs(10)),
+        Some(ended < Duration::from_secs(10)),
     );
 }
 
@@ -100,7 +107,8 @@ fn sleeping(driver: &mut Child, count: usize) -> usize {
 
 /// The driver and the guards below it.
 fn of_ours(driver: u32) -> Vec<u32> {
-    let guards = descendants(driver).into_iter().filter(|process| name(*process) == "ftl");
+    let guards =
+        descendants(driver).into_iter().filter(|process| ["ftl", "exe"].contains(&name(*process).as_str()));
     std::iter::once(driver).chain(guards).collect()
 }
 
