@@ -93,12 +93,17 @@ fn as_json(role: &str, require: Level, probe: &Probe, rules: &Rules) -> Json {
         "best": probe.level.word(),
         "layers": layers,
         "network": if rules.open_network { "open" } else { "own" },
-        "read": rules.read,
-        "write": rules.write,
-        "private": rules.private,
-        "cache": rules.caches,
-        "hide": rules.hide,
+        "read": shown(&rules.read),
+        "write": shown(&rules.write),
+        "private": shown(&rules.private),
+        "cache": shown(&rules.caches),
+        "hide": shown(&rules.hide),
     })
+}
+
+/// Paths as text: a name that is no UTF-8 is shown with replacement characters.
+fn shown(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.display().to_string()).collect()
 }
 
 fn as_text(role: &str, require: Level, probe: &Probe, rules: &Rules) -> String {
