@@ -102,7 +102,9 @@ const ONE: &str = "import unittest, calc\n\n\nclass T(unittest.TestCase):\n    d
 fn a_held_out_verify_decides_and_tells_no_agent_what_it_looked_at() {
     let files = [("calc.py", CALC), ("test_calc.py", TESTS)];
     let mended = CALC.replace("return x", "return -x");
-    for (held_out, lands) in [("echo s3cret-check; grep -q nothing calc.py", false), ("grep -q -- -x calc.py", true)] {
+    for (held_out, lands) in
+        [("echo s3cret-check; grep -q nothing calc.py", false), ("grep -q -- -x calc.py", true)]
+    {
         let dir = repository(&files, "mend-neg", &[("calc.py", &mended)]);
         let settings = format!("{}[verify]\nheld_out = \"{held_out}\"\n", dir.read(".ftl/config.toml"));
         dir.write(".ftl/config.toml", settings);
