@@ -14,6 +14,7 @@ use super::report::{
 use super::verify::VerifyMeasure;
 use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_core::catalogue::spec::Spec;
+use ftl_git::change::Change;
 
 /// Words by which a brief says that something is wrong now.
 const WRONG: [&str; 16] = [
@@ -53,6 +54,8 @@ pub struct Promise {
     words: BTreeSet<String>,
     /// The words of the names of files that may change: half of the tests are called after them.
     places: BTreeSet<String>,
+    /// Whether a test is promised that is called after a file which may change, too.
+    is_wide: bool,
     /// Whether the brief says that something is wrong.
     pub is_fix: bool,
 }
@@ -77,7 +80,14 @@ impl Promise {
         };
         let places = delta.iter().filter_map(stem).flat_map(|stem| split_words(&stem)).collect();
         let (command, delta, text) = (command.to_owned(), delta.to_vec(), text.to_lowercase());
-        Promise { command, delta, text, words, places, is_fix }
+        Promise { command, delta, text, words, places, is_wide: false, is_fix }
+    }
+
+    /// What a story promises: its words seldom name what is to be mended, so every test counts that is called after a file
+    /// that was changed.
+    pub fn of_story(text: &str, change: &Change) -> Promise {
+        let paths: Vec<String> = change.files.iter().map(|file| file.path.clone()).collect();
+        Promise { is_wide: true, ..Promise::new("", &paths, text) }
     }
 
     /// Whether the work was to mend this test.
@@ -89,6 +99,10 @@ impl Promise {
             is_file_of(&test.file, file) || is_file_of(file, &test.file) || (!bare.is_empty() && rest == bare)
         });
         if in_command || self.delta.iter().any(is_named) || self.text.contains(&bare.to_lowercase()) {
+            return true;
+        }
+        let is_after = self.is_wide && !split_words(&test.file).is_disjoint(&self.places);
+        if is_after {
             return true;
         }
         let about: BTreeSet<String> = split_words(bare).difference(&self.places).cloned().collect();
@@ -251,6 +265,18 @@ mod tests {
             };
             assert_eq!(word, cells[3], "{line}");
         }
+    }
+
+    #[test]
+    fn a_story_promises_what_is_called_after_its_files() {
+        let story = Promise::of_story("Do it", &crate::integrity::tests::change_of("~src/calc.py"));
+        let test = |file: &str| ReportedTest {
+            file: file.to_owned(),
+            outcome: TestOutcome::Failed,
+            is_flaky: false,
+        };
+        assert!(story.includes("test_calc.T.test_mul", &test("test_calc.py")));
+        assert!(!story.includes("test_legacy.T.test_old", &test("test_legacy.py")));
     }
 
     #[test]

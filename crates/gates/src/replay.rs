@@ -36,6 +36,10 @@ impl Replay {
         let mut replay = Replay::default();
         for file in &change.files {
             let (path, is_old) = (file.path.clone(), file.before.is_some());
+            // What the command only looks at is product, whoever else calls it a test.
+            if part(&path, &Brief::default()) == FileRole::Product && !runs(&brief.verify, &path) {
+                continue;
+            }
             match part(&path, brief) {
                 FileRole::Test | FileRole::Snapshot | FileRole::Hook if is_old => {
                     replay.files.put_back.push(path)
@@ -93,6 +97,19 @@ impl Replay {
             (_, false) => self.files.put_back.push(path),
         }
     }
+}
+
+/// Whether a command runs a file: as a program, or by an interpreter.
+fn runs(command: &str, path: &str) -> bool {
+    const INTERPRETERS: [&str; 9] =
+        ["sh", "bash", "dash", "python", "python3", "node", "ruby", "perl", "php"];
+    command.split(['\n', ';', '&', '|', '(', ')']).any(|part| {
+        let mut words = part.split_whitespace().skip_while(|word| word.contains('=') || *word == "!");
+        let program = words.next().unwrap_or_default();
+        let is_interpreter = INTERPRETERS.contains(&program.rsplit('/').next().unwrap_or(program));
+        let file = if is_interpreter { words.find(|word| !word.starts_with('-')) } else { Some(program) };
+        file.is_some_and(|file| file.strip_prefix("./").unwrap_or(file) == path)
+    })
 }
 
 fn text(side: &Option<Content>) -> Option<&str> {
@@ -316,6 +333,25 @@ mod tests {
             assert_eq!(found.files.put_back.join(" "), cells[2], "{line}");
             assert_eq!(found.files.take_away.join(" "), cells[3], "{line}");
             assert_eq!(found.is_empty(), cells[2].is_empty() && cells[3].is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_command_only_looks_at_is_product() {
+        for (command, is_replayed) in [
+            ("grep -q done a.txt", false),
+            ("sh a.txt", true),
+            ("cd . && X=1 bash -e ./a.txt --fast", true),
+            ("./a.txt", true),
+            ("python3 -m py_compile a.txt", false),
+            ("test -f a.txt; true", false),
+        ] {
+            let brief = Brief {
+                delta: vec!["a.txt".to_owned()],
+                verify: command.to_owned(),
+                verify_source: Some("a.txt".to_owned()),
+            };
+            assert_eq!(!Replay::of(&change_of("~a.txt"), &brief).is_empty(), is_replayed, "{command}");
         }
     }
 

@@ -615,7 +615,7 @@ impl VerifyMeasure {
                 render_findings(findings)
             );
         }
-        if let Some(compared) = compared.as_ref().filter(|one| one.red_before && !green && old.is_none()) {
+        if let Some(compared) = compared.as_ref().filter(|one| one.red_before && !green) {
             summary = match compared.new_failures.len() {
                 0 => format!("{summary}\nit failed before the work too"),
                 new => format!("{summary}\nit failed before the work too; {new} of the failures are new"),

@@ -14,7 +14,7 @@ fn refs(stage: &Stage) -> String {
     refs.lines().filter(|line| !line.contains("/ftl/")).collect::<Vec<_>>().join("\n")
 }
 
-fn kept(stage: &Stage) -> usize {
+fn count_kept(stage: &Stage) -> usize {
     stage.git(&["for-each-ref", "refs/ftl/seen/"]).lines().count()
 }
 
@@ -67,7 +67,7 @@ fn a_person_at_work_during_a_hundred_turns_loses_nothing_and_is_never_put_back()
         );
         assert_eq!(stage.repo.state().unwrap(), after, "{turn}");
     }
-    assert!(kept(&stage) > 100);
+    assert!(count_kept(&stage) > 100);
 }
 
 #[test]

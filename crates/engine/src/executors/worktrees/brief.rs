@@ -110,28 +110,41 @@ impl Noting {
 impl Noting {
     /// The brief as an earlier builder of the same task got it. The file may say something else by now: whoever worked
     /// on the task could write it.
-    fn pinned(&self, job: &Job) -> Result<Option<Value>, Failure> {
+    fn pinned(&self, job: &Job) -> Result<Option<Spec>, Failure> {
         let Some(note) = self.sites.note(PINNED, &pin_key(job))?.filter(|note| note != UNPINNED) else {
             return Ok(None);
         };
-        let spec: Spec = serde_json::from_str(&note).map_err(unreadable)?;
-        Value::of(&spec).map(Some).map_err(unreadable)
+        serde_json::from_str(&note).map(Some).map_err(unreadable)
     }
 
+    /// Parses a brief once: later builders get what the first one got, and of the file only the lessons that were written
+    /// into it meanwhile.
     fn parse(&self, job: &Job) -> Report {
-        match self.pinned(job) {
-            Ok(Some(spec)) => return Report::free(JobEnd::Done(spec)),
-            Ok(None) => {}
-            Err(failure) => return Report::free(JobEnd::Failed(failure)),
-        }
         let report = self.inner.perform(job);
-        if let JobEnd::Done(answer) = &report.ended {
-            let pinned = answer.to::<Spec>().map_err(unreadable);
-            if let Err(failure) = pinned.and_then(|spec| self.sites.put_note(PINNED, &pin_key(job), &spec)) {
-                return Report { ended: JobEnd::Failed(failure), ..report };
-            }
+        let fresh = if let JobEnd::Done(answer) = &report.ended {
+            answer.to::<Spec>().map(Some).map_err(unreadable)
+        } else if matches!(report.ended, JobEnd::Failed(_)) {
+            Ok(None)
+        } else {
+            return report;
+        };
+        let settled = fresh.and_then(|fresh| Ok((self.pinned(job)?, fresh))).and_then(|(pinned, fresh)| {
+            let spec = match (pinned, fresh) {
+                (Some(pinned), Some(fresh)) => Spec { prior_knowledge: fresh.prior_knowledge, ..pinned },
+                (Some(pinned), None) => pinned,
+                (None, Some(fresh)) => {
+                    self.sites.put_note(PINNED, &pin_key(job), &fresh)?;
+                    return Ok(None);
+                }
+                (None, None) => return Ok(None),
+            };
+            Value::of(&spec).map(Some).map_err(unreadable)
+        });
+        match settled {
+            Ok(None) => report,
+            Ok(Some(spec)) => Report { ended: JobEnd::Done(spec), ..report },
+            Err(failure) => Report { ended: JobEnd::Failed(failure), ..report },
         }
-        report
     }
 }
 

@@ -111,12 +111,12 @@ impl Wish {
 
     /// Why a run does not let the work land: tests that failed before it, and that it did not promise to mend, do not
     /// count.
-    fn accepts(&self, base: &Base, ran: &VerifyMeasure) -> Result<(), String> {
+    fn accepts(&self, base: &Base, ran: &VerifyMeasure, change: &Change) -> Result<(), String> {
         if ran.outcome == VerifyOutcome::Passed {
             return Ok(());
         }
         let promise = self.noted.as_ref().map(Noted::promise);
-        let promise = promise.unwrap_or_else(|| Promise::new("", &[], &self.about.subject));
+        let promise = promise.unwrap_or_else(|| Promise::of_story(&self.about.subject, change));
         match base.ran.as_ref().and_then(|base| judge_old_failures(base, ran, &promise)) {
             Some(old) if old.passes() => Ok(()),
             Some(old) => Err(format!("{old}\n{}", ran.summary)),
@@ -252,7 +252,7 @@ impl Sites {
             for (command, base) in wish.verify.iter().zip(&judged.bases) {
                 let env = self.environment.of_command(kind);
                 let ran = self.passes(job, folder, (command, env), &merged.tree)?;
-                if let Err(why) = wish.accepts(base, &ran) {
+                if let Err(why) = wish.accepts(base, &ran, change) {
                     return Ok(Err(format!("merged, it does not pass: {why}")));
                 }
                 if is_whole {
@@ -273,7 +273,7 @@ impl Sites {
         let mut known = Vec::new();
         for (command, base) in judged.wish.verify.iter().zip(&judged.bases) {
             match self.known(tree, command, &env)? {
-                Some(ran) if judged.wish.accepts(base, &ran).is_ok() => known.push(ran),
+                Some(ran) if judged.wish.accepts(base, &ran, judged.change).is_ok() => known.push(ran),
                 Some(_) | None => return Ok(None),
             }
         }

@@ -35,13 +35,13 @@ impl Sites {
         let Some(after) = repo.state().ok().filter(|after| after != before) else { return };
         let key = job.key().replace('.', "-");
         let Ok(changes) = repo.note_seen(&key, (before, &after), &committer_of(job)) else { return };
-        let mut told = self.seen(job);
+        let mut told = self.list_seen(job);
         told.extend(changes.iter().map(|change| tell(change, &key)));
         told.truncate(MAX_TOLD);
         let _ = self.put_note(SEEN, &brief::key(job), &told);
     }
 
-    fn seen(&self, job: &Job) -> Vec<String> {
+    fn list_seen(&self, job: &Job) -> Vec<String> {
         let note = self.note(SEEN, &brief::key(job)).ok().flatten();
         note.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
@@ -52,7 +52,7 @@ impl Sites {
             path: None,
             ..Finding::note(FindingKind::RepositoryTouched, "", None, message)
         };
-        self.seen(job).into_iter().map(of).collect()
+        self.list_seen(job).into_iter().map(of).collect()
     }
 }
 

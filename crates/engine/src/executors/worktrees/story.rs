@@ -262,7 +262,8 @@ impl Sites {
     ) -> Result<TestReport, Failure> {
         let tree = site.standing()?;
         let change = site.change(&tree)?;
-        let promise = Promise::new("", &[], &self.story(job)?.map(|story| story.about).unwrap_or_default());
+        let promise =
+            Promise::of_story(&self.story(job)?.map(|story| story.about).unwrap_or_default(), &change);
         let mut findings = self.look(&change, None);
         let (mut checks, mut summaries, mut green) = (Vec::new(), Vec::new(), true);
         let lints = asked.site.lints.clone().unwrap_or_default();
