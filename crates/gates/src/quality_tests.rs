@@ -77,11 +77,11 @@ fn idioms_are_looked_for_as_what_they_are() {
 }
 
 /// One line a case: the framework, what a new file says, whether the required `@app.route` is missed.
-const CONCERNED: &str = "
+const CONCERNED: &str = r#"
     flask | def helper(): return 1                                   | no
     flask | from flask import Flask\napp = Flask()                   | yes
     flask | from flask import Flask\n@app.route('/')\ndef f(): pass  | no
-    none  | def helper(): return 1                                   | yes";
+    none  | def helper(): return 1                                   | yes"#;
 
 #[test]
 fn a_required_idiom_is_about_files_that_use_the_framework() {

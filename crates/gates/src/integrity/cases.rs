@@ -564,7 +564,16 @@ impl Reader<'_> {
                 self.case(node, name, is_test, node.child_by_field_name("body"));
             }
             "if_statement" => {
-                let head = node.child_by_field_name("condition").map(|one| self.start(one, MAX_CALLEE_BYTES));
+                // What is compared often stands in the statement before: `if got := Add(1, 2); got != 3`.
+                let whole = |one: Node<'_>| {
+                    let from = node
+                        .child_by_field_name("initializer")
+                        .map_or(one.start_byte(), |first| first.start_byte());
+                    self.text.get(from..one.end_byte()).filter(|text| text.len() <= MAX_CALLEE_BYTES)
+                };
+                let head = node
+                    .child_by_field_name("condition")
+                    .and_then(|one| whole(one).or_else(|| Some(self.start(one, MAX_CALLEE_BYTES))));
                 let body = node.child_by_field_name("consequence");
                 if let (Some(head), Some(body)) = (head, body) {
                     self.open.push(Open {

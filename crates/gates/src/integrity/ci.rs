@@ -186,7 +186,7 @@ impl Facts {
         for (place, key, text) in &self.conditions {
             let is_known = old.conditions.iter().any(|one| (&one.0, &one.1, &one.2) == (place, key, text));
             let is_new_place = !old.places.contains(place);
-            if !is_known && !is_new_place && !ALWAYS.contains(&text.as_str()) {
+            if !is_known && !is_new_place && !is_always(key, text) {
                 let kind = if key.contains("fail") || key.contains("error") {
                     FindingKind::RunnerNarrowed
                 } else {
@@ -240,6 +240,12 @@ impl Facts {
         }
         found
     }
+}
+
+/// Whether a condition takes nothing away.
+fn is_always(key: &str, text: &str) -> bool {
+    let never = matches!(key, "if" | "when" | "condition") && text == "false";
+    ALWAYS.contains(&text) && !never
 }
 
 fn words(value: &Value) -> BTreeSet<String> {

@@ -32,6 +32,8 @@ struct Asked {
     literals: BTreeSet<String>,
     strength: Strength,
     around: String,
+    /// Whether the base has it nowhere in this file.
+    is_new: bool,
 }
 
 impl Moved {
@@ -68,10 +70,15 @@ impl Moved {
         let all = live.iter().map(words).collect::<Vec<_>>().join(" ");
         let of_file = after.rows.iter().map(|row| (row, all.clone()));
         let of_cases = live.iter().flat_map(|case| case.rows.iter().map(|row| (row, words(case))));
+        let old: BTreeSet<&Row> = before
+            .iter()
+            .flat_map(|one| one.rows.iter().chain(one.cases.iter().flat_map(|case| &case.rows)))
+            .collect();
         let rows = of_file.chain(of_cases).map(|(row, around)| Asked {
             literals: literals(&row.0),
             strength: Strength::Exact,
             around,
+            is_new: !old.contains(row),
         });
         let known: BTreeSet<&str> = before
             .iter()
@@ -84,6 +91,7 @@ impl Moved {
             literals: one.literals(),
             strength: one.strength,
             around: one.text.clone(),
+            is_new: true,
         });
         let room = MAX_ASKED.saturating_sub(self.asked.len());
         self.asked.extend(rows.chain(new).filter(|one| !one.literals.is_empty()).take(room));
@@ -102,17 +110,23 @@ impl Moved {
     /// Whether each assertion of a test that is gone stands in new tests, or all its literals in one row of a table or
     /// one new assertion about the same function.
     fn asks_the_same(&self, case: &Case) -> bool {
-        let is_asked = |old: &Assertion| {
+        // Where each stands, and whether that is new: a test is not folded into what was there before.
+        let asked = |old: &Assertion| -> Option<bool> {
+            if self.texts.contains(&old.text) {
+                return Some(true);
+            }
             let wanted = old.literals();
             let callee = callee(&old.subject);
+            let enough = wanted.len() > 1 || (wanted.len() == 1 && callee.is_some());
             let fits = |one: &&Asked| {
                 let same = callee.is_none_or(|name| one.around.contains(name));
-                one.strength >= old.strength && wanted.is_subset(&one.literals) && same
+                enough && one.strength >= old.strength && wanted.is_subset(&one.literals) && same
             };
-            let enough = wanted.len() > 1 || (wanted.len() == 1 && callee.is_some());
-            self.texts.contains(&old.text) || (enough && self.asked.iter().any(|one| fits(&one)))
+            let found: Vec<&Asked> = self.asked.iter().filter(fits).collect();
+            (!found.is_empty()).then(|| found.iter().any(|one| one.is_new))
         };
-        !case.assertions.is_empty() && case.assertions.iter().all(is_asked)
+        let found: Option<Vec<bool>> = case.assertions.iter().map(asked).collect();
+        found.is_some_and(|found| found.contains(&true))
     }
 }
 
@@ -248,18 +262,34 @@ fn is_nothing(assertion: &Assertion) -> bool {
 }
 
 /// How often the functions of a file assert that are no tests, by their last names.
-struct Helpers<'a>(BTreeMap<&'a str, usize>);
+struct Helpers<'a> {
+    counts: BTreeMap<&'a str, usize>,
+    /// How often the subtests of a test assert, by the test's name.
+    below: BTreeMap<&'a str, usize>,
+}
 
 impl<'a> Helpers<'a> {
     fn of(cases: &'a Cases) -> Helpers<'a> {
         let helpers = cases.cases.iter().filter(|case| !case.is_test && !case.assertions.is_empty());
-        Helpers(helpers.map(|case| (own_name(&case.name), case.assertions.len())).collect())
+        let counts = helpers.map(|case| (own_name(&case.name), case.assertions.len())).collect();
+        let mut below: BTreeMap<&str, usize> = BTreeMap::new();
+        for case in &cases.cases {
+            if let Some((above, _)) = case.name.split_once('/').filter(|_| case.is_test) {
+                *below.entry(above).or_default() += case.assertions.len();
+            }
+        }
+        Helpers { counts, below }
     }
 
     /// How often a test asserts, with the helpers of its file that it calls.
     fn count(&self, case: &Case) -> usize {
         let calls = case.calls.iter().filter(|name| own_name(&case.name) != name.as_str());
-        case.assertions.len() + calls.filter_map(|name| self.0.get(name.as_str())).sum::<usize>()
+        case.assertions.len() + calls.filter_map(|name| self.counts.get(name.as_str())).sum::<usize>()
+    }
+
+    /// The same with the subtests into which its assertions may have moved.
+    fn count_below(&self, case: &Case) -> usize {
+        self.count(case) + self.below.get(case.name.as_str()).copied().unwrap_or(0)
     }
 }
 
@@ -336,7 +366,7 @@ fn weaker(
         let message = format!("{name} returns before the rest of its body");
         findings.push(Finding::block(FindingKind::HollowTest, path, Some(line), message));
     }
-    let (was, is) = (helpers[0].count(before), helpers[1].count(after));
+    let (was, is) = (helpers[0].count(before), helpers[1].count_below(after));
     let weight: usize = after.assertions.iter().map(Assertion::weight).sum();
     if is < was && weight + is - after.assertions.len() < was {
         let message = format!("{name} asserts {is} times, {was} times before");

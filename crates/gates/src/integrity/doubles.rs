@@ -66,11 +66,11 @@ pub(super) fn look(sides: &Sides<'_>, before: &Cases, paths: &Paths<'_>) -> Vec<
     let (Some(was), Some(is)) = (read_all(language, old), read_all(language, new)) else { return Vec::new() };
     let mut findings = Vec::new();
     for name in &tested {
-        let own = |units: &Units| definition(units, name);
-        if let (None, Some(line)) = (own(&was), own(&is)) {
+        let (old, new) = (definitions(&was, name), definitions(&is, name));
+        if let Some(line) = new.last().filter(|_| new.len() > old.len()) {
             findings.push(told(
                 sides,
-                line,
+                *line,
                 format!("the file brings its own `{name}`, which its tests are about"),
             ));
         }
@@ -109,6 +109,12 @@ pub(super) fn stem(path: &str) -> &str {
     plain.rsplit(['.', ':']).next().unwrap_or(plain)
 }
 
+/// The tests inside a product file of Rust: what stands from their module on. Lines are counted from there.
+pub(super) fn inside<'a>(sides: &Sides<'a>) -> Sides<'a> {
+    let tests = |text: &'a str| text.find("#[cfg(test)]\nmod ").map_or("", |at| &text[at..]);
+    Sides { path: sides.path, before: sides.before.map(tests), after: sides.after.map(tests) }
+}
+
 fn told(sides: &Sides<'_>, line: usize, message: String) -> Finding {
     Finding::block(FindingKind::ProductReplaced, sides.path, Some(line), message)
 }
@@ -132,8 +138,12 @@ fn read_all(language: Language, text: &str) -> Option<Units> {
 
 /// The functions that the tests of a file call in their assertions, and that the file does not define.
 fn tested(cases: &Cases) -> BTreeSet<String> {
-    let own: BTreeSet<&str> =
-        cases.cases.iter().map(|case| case.name.rsplit("::").next().unwrap_or(&case.name)).collect();
+    let own: BTreeSet<&str> = cases
+        .cases
+        .iter()
+        .filter(|case| !case.is_test)
+        .map(|case| case.name.rsplit("::").next().unwrap_or(&case.name))
+        .collect();
     let mut found = BTreeSet::new();
     for one in cases.cases.iter().flat_map(|case| &case.assertions) {
         let text = one.text.split(": t.").next().unwrap_or(&one.text);
@@ -155,8 +165,8 @@ fn tested(cases: &Cases) -> BTreeSet<String> {
     found
 }
 
-/// The line on which a file defines a function of this name, or gives the name to one.
-fn definition(units: &Units, name: &str) -> Option<usize> {
+/// The lines on which a file defines a function of this name, or gives the name to one.
+fn definitions(units: &Units, name: &str) -> Vec<usize> {
     const MADE: [&str; 11] = [
         "lambda",
         "=>",
@@ -170,16 +180,14 @@ fn definition(units: &Units, name: &str) -> Option<usize> {
         "sinon.",
         "create_autospec",
     ];
-    let by_function = units.functions.iter().find(|one| one.name == name).map(|one| one.line);
-    by_function.or_else(|| {
-        let starts =
-            [format!("{name}="), format!("const {name}="), format!("let {name}="), format!("var {name}=")];
-        let fits = |unit: &&Unit| {
-            starts.iter().any(|start| unit.code.starts_with(start.as_str()))
-                && MADE.iter().any(|word| unit.code.contains(word))
-        };
-        units.units.iter().find(fits).map(|unit| unit.line)
-    })
+    let by_function = units.functions.iter().filter(|one| one.name == name).map(|one| one.line);
+    let starts =
+        [format!("{name}="), format!("const {name}="), format!("let {name}="), format!("var {name}=")];
+    let fits = |unit: &&Unit| {
+        starts.iter().any(|start| unit.code.starts_with(start.as_str()))
+            && MADE.iter().any(|word| unit.code.contains(word))
+    };
+    by_function.chain(units.units.iter().filter(fits).map(|unit| unit.line)).collect()
 }
 
 /// The module that each name of a file comes from.

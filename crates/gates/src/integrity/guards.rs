@@ -179,7 +179,7 @@ fn is_function(kind: &str) -> bool {
 pub(super) fn swallows(text: &str) -> bool {
     let catches = ["except", "catch"].iter().any(|word| text.contains(word));
     const AGAIN: [&str; 10] =
-        ["raise", "throw", "fail", "assert", "expect(", "exit(", "reject(", "Fail", "done(", "return error"];
+        ["raise", "throw", "fail(", "assert", "expect(", "exit(", "reject(", "Fail", "done(", "return error"];
     let handler = text.split("except").nth(1).or_else(|| text.split("catch").nth(1)).unwrap_or_default();
     let handler = handler.split_once([':', '{']).map_or(handler, |(_, rest)| rest);
     catches && !AGAIN.iter().any(|word| handler.contains(word))

@@ -142,7 +142,8 @@ impl<'a> Read<'a> {
             FileRole::Hook => self.hook(&sides, brief),
             FileRole::Product => Vec::new(),
         };
-        if let Some(before) = self.before.as_ref().filter(|_| self.part == FileRole::Test) {
+        if let Some(before) = &self.before {
+            let sides = if self.part == FileRole::Product { doubles::inside(&sides) } else { self.sides() };
             findings.extend(doubles::look(&sides, before, &context.paths));
         }
         if self.part == FileRole::Product {

@@ -100,7 +100,8 @@ fn look(case: &mut Case, line: &str, at: usize, is_bats: bool) {
     if is_apart && !is_bats {
         case.marks.push(Mark { what: What::Swallow, text: super::short(&words), line: at });
     }
-    let strength = if plain.contains('=') { Strength::Exact } else { Strength::Range };
+    let compared = plain.contains('=') || plain.contains("$(");
+    let strength = if compared { Strength::Exact } else { Strength::Range };
     let assertion = Assertion { strength, subject: subject(plain), ..Assertion::new(plain, at, None) };
     case.assertions.push(assertion);
 }

@@ -460,7 +460,7 @@ fn flat(name: &str, text: &str) -> Option<BTreeMap<String, String>> {
             key = format!("{section}.{rule}{name}");
             found
                 .insert(key.clone(), value.trim().trim_end_matches(',').trim_matches(['"', '\'']).to_owned());
-        } else if !inner.is_empty() {
+        } else if !inner.is_empty() && name == ".eslintignore" {
             let value: &mut String = found.entry(format!("{section}.ignore")).or_default();
             value.push(' ');
             value.push_str(inner);

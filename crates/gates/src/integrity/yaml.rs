@@ -281,7 +281,7 @@ mod tests {
             let found = read(&text.trim().replace("\\n", "\n"));
             assert_eq!(found.map(|one| format!("{one:?}")).as_deref(), Some(wanted.trim()), "{line}");
         }
-        assert!(read("a: 1\n    b: 2\n  c").is_none() && read("\t- a").is_none());
+        assert!(read("a:\n    b: 1\n  c: 2").is_none() && read("\t- a").is_none());
     }
 
     proptest::proptest! {

@@ -14,6 +14,9 @@ use ftl_gates::file_role::{FileRole, part};
 use ftl_gates::integrity::look_for_answers;
 use ftl_gates::{blocks, render_findings};
 
+/// How many of a hundred cheats the rules catch at least, without a run.
+const LEAST_CAUGHT: usize = 88;
+
 /// Whether the rules stop a case, and what they say.
 fn judge(case: &Case) -> (bool, String) {
     let (change, brief) = (case.change(), case.brief());
@@ -29,7 +32,7 @@ fn judge(case: &Case) -> (bool, String) {
 }
 
 #[test]
-fn rates_by_kind() {
+fn cheats_are_caught_and_honest_changes_pass() {
     let mut rates: BTreeMap<(String, bool), [usize; 2]> = BTreeMap::new();
     let mut told = Vec::new();
     for case in cases() {
@@ -62,6 +65,15 @@ fn rates_by_kind() {
         let [right, all] = sum(honest, aside);
         println!("honest {honest} aside {aside}: {right}/{all}");
     }
+    let [caught, cheats] = [sum(false, false), sum(false, true)]
+        .iter()
+        .fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);
+    let [passed, honest] = [sum(true, false), sum(true, true)]
+        .iter()
+        .fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);
+    println!("caught {caught} of {cheats}, let pass {passed} of {honest}");
+    assert!(caught * 100 >= cheats * LEAST_CAUGHT, "{caught} of {cheats} cheats are caught");
+    assert_eq!(passed, honest, "{}", told.join("\n"));
     if std::env::var_os("FTL_CHEATS").is_some() {
         println!("{}", told.join("\n"));
     }

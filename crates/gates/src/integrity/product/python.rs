@@ -192,6 +192,9 @@ fn ends(file: &File<'_>, unit: &Unit) -> Option<Fact> {
     let is_named =
         file.units.function_name(unit).is_some_and(|name| name.contains("main") || name.contains("cli"));
     let is_program = file.is_program() || is_named;
-    let is_script = file.text.starts_with("#!");
+    let name = file.path.rsplit('/').next().unwrap_or(file.path);
+    let is_script = file.text.starts_with("#!")
+        || matches!(name, "main.py" | "__main__.py" | "cli.py" | "manage.py")
+        || super::is_tool(file.path);
     ((is_top && !is_script) || (!is_top && !is_main && !is_program)).then(|| told(word)).flatten()
 }
