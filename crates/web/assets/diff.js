@@ -123,7 +123,7 @@ function hunks(file, look) {
   let drawn = 0;
   const more = () => { for (const row of rows.slice(drawn, drawn + PIECE)) for (const one of [row()].flat(2)) if (one) list.append(one); drawn += PIECE; };
   more();
-  const box = h('div.diff', { class: look.split ? 'split-view' : '', tabindex: 0, role: 'region', 'aria-label': `Changes of ${file.path}` }, h('table', null, h('caption.unseen', null, `Changes of ${file.path}: + is new, − is gone`), list));
+  const box = h('div.diff', { class: look.split ? 'split-view' : '', tabindex: 0, role: 'region', 'aria-label': `Changes of ${file.path}` }, h('table', null, h('caption.unseen', null, `Changes of ${file.path}: + is new, − is gone`), look.split && h('colgroup', null, h('col.no'), h('col'), h('col.no'), h('col')), list));
   if (drawn < rows.length) {
     const end = h('button.plain', { type: 'button', onclick: () => more() }, `${counted(rows.length - drawn, 'more line')}`);
     box.append(end);

@@ -145,7 +145,7 @@ fn a_file_checks_its_own_chain_and_finds_a_change() {
     dir.ftl(&["answer", &run, "yes"]);
     dir.ftl(&["export", &run, "--html", "-o", "run.html"]).code(0);
     let text = dir.read("run.html");
-    dir.write("changed.html", text.replacen("Working on x", "Working on y", 1));
+    dir.write("changed.html", text.replace("Working on x", "Working on y"));
     let file = |name: &str| dir.path(name).display().to_string();
     let found = look(&dir, "file", &json!({ "whole": file("run.html"), "changed": file("changed.html") }));
     assert_eq!(found["faults"], json!([]), "{found}");
