@@ -350,6 +350,7 @@ mod tests {
                 delta: vec!["a.txt".to_owned()],
                 verify: command.to_owned(),
                 verify_source: Some("a.txt".to_owned()),
+                text: String::new(),
             };
             assert_eq!(!Replay::of(&change_of("~a.txt"), &brief).is_empty(), is_replayed, "{command}");
         }
