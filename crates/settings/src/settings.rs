@@ -166,6 +166,8 @@ settings! {
         model: String = String::new();
         /// the environment variable that holds the endpoint's key; the key itself is never written down
         key: String = String::new();
+        /// of a hundred injections of a lesson so many are withheld, so that it shows whether lessons help; 0: none
+        withhold: u64 = 10, COUNT.at_most(50);
     }
 
     /// What worktrees get, and the commands of the project.
@@ -184,6 +186,12 @@ settings! {
         slots: String = String::new();
         /// names of folders with builds that stay in such a checkout for the next verify
         warm: Vec<String> = Vec::new();
+    }
+
+    /// How work is verified beside the command of its task.
+    verify: Verify {
+        /// a command that no agent sees and that must succeed on what would land; only in your own files
+        held_out: String = String::new();
     }
 
     /// How campaigns are staffed.

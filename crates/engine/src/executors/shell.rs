@@ -109,6 +109,7 @@ impl ScriptRunner {
             lock: PathBuf::from(key),
             fence: None,
             mark,
+            sandbox: None,
         })
     }
 

@@ -40,6 +40,7 @@ use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::executors::agents::Listener;
 use crate::executors::worktrees::retry::kept_of_task;
 use crate::executors::worktrees::{LandingRoute, Sites};
+use crate::sandboxes::TooWeak;
 use ftl_code::commands::look::ProbeReport;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
@@ -70,6 +71,8 @@ pub enum SessionError {
     },
     /// The agents that are bound do not fit what is to be run.
     Unfit(Unfit),
+    /// The sandbox that is asked for cannot be had on this machine.
+    Sandbox(TooWeak),
     /// An input holds a secret of the environment: the journal would keep it, and without it the run would do
     /// something else.
     SecretInput {
@@ -107,6 +110,7 @@ impl fmt::Display for SessionError {
         match self {
             SessionError::Unknown { message, .. } | SessionError::Machine(message) => out.write_str(message),
             SessionError::Unfit(unfit) => out.write_str(&unfit.message),
+            SessionError::Sandbox(weak) => weak.fmt(out),
             SessionError::SecretInput { input, variable } => {
                 write!(out, "the input `{input}` holds the secret of the variable {variable}")
             }
@@ -216,6 +220,7 @@ impl Session {
         opening.inputs = self.clean_inputs(&opening.inputs)?;
         opening.terms.accepted = self.staffed(&opening.protocol, &options)?;
         opening.terms.accepted.extend(options.allowed.iter().map(ToString::to_string));
+        opening.terms.accepted.extend(options.sandbox.iter().map(ToString::to_string));
         let id = RunId::random()?;
         options.plan = options.plan.map(|plan| self.staff(&plan));
         let kept = self.wiring.options.write(&id, &options, self.secrets())?;
@@ -285,6 +290,7 @@ impl Session {
     /// What the agents of a protocol do not enforce and a person accepted; an error where no person did, or where a
     /// role has no agent.
     pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
+        self.wiring.sandboxes(options)?;
         let script = options.script.as_deref().map(RehearsalScript::parse).transpose();
         let script = script.map_err(|error| SessionError::Machine(error.to_string()))?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));

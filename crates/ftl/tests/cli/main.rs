@@ -49,6 +49,7 @@ mod printed;
 mod projections;
 mod questions;
 mod ready;
+mod replayed;
 mod resumed;
 mod roots;
 mod runs;

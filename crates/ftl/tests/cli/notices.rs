@@ -13,7 +13,7 @@ use crate::campaigns::{GO, builds, repository, task};
 use crate::live::Terminal;
 use crate::runs::ASK;
 use crate::serving::Page;
-use crate::support::{Dir, until};
+use crate::support::Dir;
 
 /// Somebody on loopback who takes what is posted, and answers with these statuses in turn, the last one for ever.
 struct Taker {
