@@ -46,27 +46,27 @@ fn nothing_gets_out(user: u32) {
     assert_eq!(stage.visitors(), "");
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn without_a_sandbox_most_attacks_of_an_ordinary_user_succeed() {
     let got = succeeded(&Stage::new(NOBODY), "none");
     assert!(got.len() >= SUCCEED, "{}: {got:?}", got.len());
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn nothing_gets_out_of_the_full_sandbox_of_an_ordinary_user() {
     nothing_gets_out(NOBODY);
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn nothing_gets_out_of_the_full_sandbox_of_root() {
     nothing_gets_out(0);
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn the_partial_sandbox_lets_through_what_is_known() {
     for user in [NOBODY, 0] {
         let got = succeeded(&Stage::new(user), "partial");
@@ -76,8 +76,8 @@ fn the_partial_sandbox_lets_through_what_is_known() {
     }
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn without_namespaces_full_is_refused_and_partial_is_had() {
     let stage = Stage::new(NOBODY);
     let words = |level: &str| {

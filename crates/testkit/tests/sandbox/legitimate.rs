@@ -85,20 +85,20 @@ fn everything_works(user: u32) {
     }
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn what_only_wants_to_work_works_for_an_ordinary_user() {
     everything_works(NOBODY);
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn what_only_wants_to_work_works_for_root() {
     everything_works(0);
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn how_a_command_ends_is_told_as_without_a_sandbox() {
     let stage = Stage::new(NOBODY);
     for level in ["none", "partial", "full"] {
@@ -116,8 +116,8 @@ fn alive(words: &str) -> usize {
     String::from_utf8_lossy(&ended.stdout).trim().parse().unwrap()
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn nothing_that_was_left_outlives_the_sandbox() {
     let stage = Stage::new(NOBODY);
     let script =
@@ -126,8 +126,8 @@ fn nothing_that_was_left_outlives_the_sandbox() {
     assert_eq!(alive("sleep 77.77"), 0);
 }
 
-#[test]
 #[needs(python3, root)]
+#[test]
 fn a_detached_tree_dies_with_whoever_drives_it() {
     let stage = Stage::new(NOBODY);
     let script = "for i in 1 2 3 4 5; do setsid sh -c 'sleep 78.78; true' > /dev/null 2>&1 & done; wait";
