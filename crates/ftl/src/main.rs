@@ -8,6 +8,8 @@ mod agent_follower;
 mod checker_report;
 mod cli;
 mod commands;
+#[cfg(test)]
+mod counting_store;
 mod live;
 mod pages;
 mod problems;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::report::Channel;
 use ftl_process::sandbox::Sandbox;
 use ftl_process::{
     Cancel, Fence, MARK, Mark, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Supervisor, programs,
@@ -55,6 +56,19 @@ impl Yard<'_> {
         let args = ["-c", script, "sh"].into_iter().map(OsString::from).collect();
         let (stdin, limits) = (Stdin::Null, self.limits);
         self.run(Command { program: "sh".into(), args, stdin, limits }, cancel)
+    }
+
+    /// The same where the test runners that it starts report on a channel of their own.
+    pub(super) fn shell_reporting(
+        &self,
+        script: &str,
+        channel: &Channel,
+        cancel: &Cancel,
+    ) -> Result<ProcessExit, RunError> {
+        let env = channel.environment(&self.env, &self.folder);
+        let env =
+            env.map_err(|error| RunError::Bad(format!("no home can be made for the command: {error}")))?;
+        Yard { env, ..self.clone() }.shell(script, cancel)
     }
 
     pub(super) fn run(&self, command: Command, cancel: &Cancel) -> Result<ProcessExit, RunError> {

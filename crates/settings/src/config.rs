@@ -39,6 +39,9 @@ const POLICIES: &str = "policies";
 /// Where commands that probe services stand in a file.
 const PROBES: &str = "probes";
 
+/// A command that agents must not know, so that no file of the repository may hold it.
+const HELD_OUT: &str = "verify.held_out";
+
 /// A setting with its value, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -66,6 +69,8 @@ pub struct Config {
     sandbox: SandboxSettings,
     /// Whether commands get the default variables.
     defaults: (bool, Origin),
+    /// Who said whose home commands see that judge work.
+    home: Origin,
 }
 
 impl Default for Config {
@@ -80,6 +85,7 @@ impl Default for Config {
             environment: Environment::default(),
             sandbox: SandboxSettings::default(),
             defaults: (true, Origin::Default),
+            home: Origin::Default,
         }
     }
 }
@@ -167,6 +173,14 @@ impl Config {
                 let Some(row) = ROWS.iter().find(|row| row.key == key) else {
                     return Err((format!("there is no setting `{key}`"), near(&key)));
                 };
+                if row.key == HELD_OUT && origin.is_shared() {
+                    let message =
+                        format!("{key} stands in a file that came with the repository, which agents read");
+                    return Err((
+                        message,
+                        String::from("say it in .ftl/config.toml or in your own settings"),
+                    ));
+                }
                 (row.set)(&mut self.settings, &row.rule, value)
                     .map_err(|error| (error.message(row.key), error.hint(row.about)))?;
                 self.origins.insert(row.key, origin.clone());
@@ -196,6 +210,13 @@ impl Config {
 
     /// Settings that contradict each other are refused before anything runs.
     fn is_sound(&self, path: &Path) -> Result<(), ConfigError> {
+        if self.is_shared(Section::Notify) {
+            let message = String::from("[notify] stands in a file of the repository");
+            let hint = String::from(
+                "say it in .ftl/config.toml or in your own settings: nobody else tells you what to run, or whom to tell",
+            );
+            return Err(ConfigError { path: path.to_owned(), message, hint });
+        }
         for Meter { name, limit: most, reserve: aside } in self.settings.meters() {
             let (limit, reserve) = (format!("limits.{name}"), format!("reserve.{name}"));
             if let (Some(most), Some(aside)) = (most, aside)
@@ -357,7 +378,7 @@ impl Config {
                 key: memory.key.clone(),
             }),
         };
-        RecordOptions { embedder, commands: self.commands() }
+        RecordOptions { embedder, withhold: memory.withhold, commands: self.commands() }
     }
 
     /// The commands of the project that the settings name.

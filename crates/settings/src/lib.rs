@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod environment;
+pub mod home;
 pub mod message;
 pub mod origin;
 pub mod roster;

@@ -35,8 +35,8 @@ use super::questions;
 use super::record::ConversationRecord;
 use super::resume::Thread;
 use super::stories::render_patch;
-use super::worktrees::Sites;
 use super::worktrees::message::Author;
+use super::worktrees::{Sites, committer_of};
 use super::{Executor, Job, JobEnd, Report};
 use crate::sandboxes::{RoleSandbox, Sandboxes};
 use crate::services;
@@ -283,7 +283,7 @@ impl Agents {
         let shell = Commands {
             supervisor,
             limits: self.means.commands,
-            env: seat.environment.of_command(CommandKind::Agent),
+            env: with_committer(job, seat.environment.of_command(CommandKind::Agent)),
             job: job.clone(),
             fence,
             around,
@@ -430,7 +430,13 @@ impl Agents {
 
 impl Executor for Agents {
     fn perform(&self, job: &Job) -> Report {
-        match self.ask(job) {
+        let author = self.sites.as_ref().filter(|_| own_paths(job).is_some());
+        let before = author.and_then(|sites| sites.survey(job));
+        let asked = self.ask(job);
+        if let (Some(sites), Some(before)) = (author, before) {
+            sites.note_turn(job, &before);
+        }
+        match asked {
             Ok((talked, unpriced)) => {
                 // What it wrote is written down with its answer. Who cannot look at it now says so at the next gate.
                 if let (Some(sites), Some(_)) = (&self.sites, own_paths(job)) {
@@ -441,6 +447,13 @@ impl Executor for Agents {
             Err(ended) => Report { ended, usage: nothing_used() },
         }
     }
+}
+
+/// An environment in which what git logs is known as a job's.
+fn with_committer(job: &Job, mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    env.retain(|(name, _)| name != "GIT_COMMITTER_EMAIL");
+    env.push(("GIT_COMMITTER_EMAIL".into(), committer_of(job).into()));
+    env
 }
 
 /// The shape of an answer. A reviewer's words are never left out: an author that is sent back is told why.

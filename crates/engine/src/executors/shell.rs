@@ -128,6 +128,26 @@ impl ScriptRunner {
         self.supervisor.run(&spec, cancel, &mut |_, _| {})
     }
 
+    /// The same with words for the script, something to read, and more of our surroundings.
+    pub fn once_with(
+        &self,
+        (script, words, input): (&str, &[String], &str),
+        env: &[(OsString, OsString)],
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<ftl_process::ProcessExit, RunError> {
+        let limits = ProcessLimits { hard: Some(limit), ..self.commands };
+        let key = format!("once.{:016x}", ftl_folder::id::random().unwrap_or(0));
+        let spec = self
+            .spec(script, words, &key, limits)
+            .map_err(|ended| RunError::CouldNotStart(format!("{ended:?}")))?;
+        let mut spec = Spec { stdin: Stdin::Bytes(input.as_bytes().to_vec()), ..spec };
+        let missing = env.iter().filter(|(name, _)| !spec.env.iter().any(|(known, _)| known == name));
+        let missing: Vec<_> = missing.cloned().collect();
+        spec.env.extend(missing);
+        self.supervisor.run(&spec, cancel, &mut |_, _| {})
+    }
+
     /// Keeps the whole of an output that does not fit into the answer.
     fn keep(&self, captured: &Captured) -> Option<String> {
         if captured.left_out() == 0 {

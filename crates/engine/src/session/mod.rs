@@ -11,6 +11,7 @@
 //! | `wiring` | how the executors of a run are put together |
 
 mod find;
+mod notify;
 mod options;
 mod task;
 mod wiring;
@@ -27,6 +28,8 @@ use ftl_core::value::Fields;
 use ftl_language::library::Library;
 
 pub use self::find::{Driven, RunTarget, driven, find};
+use self::notify::Woken;
+pub use self::notify::{Bell, notify_options};
 use self::options::OptionFiles;
 pub use self::options::{LargePlan, RunOptions, check_plan};
 pub use self::task::ReplayedRun;
@@ -158,8 +161,8 @@ impl Session {
         let secrets = secrets(&config, place.root());
         let command = secrets.redact(command);
         let options = OptionFiles::of(&place);
-        let (lobby, listener) = (OnceLock::new(), OnceLock::new());
-        let wiring = Wiring { place, store, config, guard, records, secrets, options, lobby, listener };
+        let (lobby, listener, bell) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let wiring = Wiring { place, store, config, guard, records, secrets, options, lobby, listener, bell };
         Session { library, command, owner: OnceLock::new(), wiring }
     }
 
@@ -464,7 +467,11 @@ impl Session {
         // Copies of the records have caught up when the run rests.
         let lagging = Records::lagging(&workplace.records);
         let clock = SystemClock::not_before(driver.last());
-        let rest = drive(driver, todo, &workplace.workshop, &clock, stop, watch).map_err(SessionError::from);
+        let since = todo.entries.first().map_or(driver.summary().entry, |entry| entry.seq - 1);
+        let courier = self.or_give_back(&lease, self.courier(&run, since))?;
+        let mut woken = Woken { watch, courier: courier.as_ref() };
+        let rest =
+            drive(driver, todo, &workplace.workshop, &clock, stop, &mut woken).map_err(SessionError::from);
         if let Some(sites) = &workplace.sites {
             sites.end_checks();
         }
@@ -472,6 +479,10 @@ impl Session {
             self.sweep(&sites, &run);
         }
         drop(lagging);
+        // The run is given back: whoever tells a person of it keeps nobody from it.
+        if let Some(courier) = courier {
+            courier.end();
+        }
         // Where the files cannot be moved now, the next command that opens or ends something does it.
         let _ = workplace.records.leave_front();
         self.or_give_back(&lease, rest)

@@ -18,6 +18,7 @@ use ftl_core::catalogue::{ActionDecl as _, Catalogue};
 use ftl_core::performer::Performer;
 
 use super::SessionError;
+use super::notify::Bell;
 use super::options::{OptionFiles, RunOptions};
 use crate::executors::ExecutorPool;
 use crate::executors::agents::{Agents, Listener, Means, RoleAnswerer};
@@ -50,6 +51,7 @@ pub(super) struct Wiring {
     pub(super) options: OptionFiles,
     pub(super) lobby: OnceLock<Scratch>,
     pub(super) listener: OnceLock<Arc<dyn Listener>>,
+    pub(super) bell: OnceLock<Bell>,
 }
 
 /// The executors of one run, and what is looked at again when it rests.
@@ -72,7 +74,7 @@ impl Wiring {
         let width = Width { agents: options.jobs.unwrap_or(width.agents), ..width };
         let probe = Arc::new(Probes::new(shell.clone(), self.config.clone()));
         let mut workshop = ExecutorPool::hiding(width, &self.secrets).probing(probe);
-        let records = self.records.for_run(run);
+        let records = self.records.for_actions_of(run);
         let script = self.options.read_script(run)?;
         // A script that answers everything answers everything but the shell.
         let sites = if script.as_ref().is_some_and(|script| script.answers_all()) {
@@ -110,7 +112,7 @@ impl Wiring {
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
         let workshop = ExecutorPool::hiding(self.config.width(), &self.secrets);
-        let records = self.records.for_run(&lease.run);
+        let records = self.records.for_actions_of(&lease.run);
         let options = RunOptions::default();
         let sandboxes = self.sandboxes(&options)?;
         let sites = self.sites(lease, &records, &supervisor, &options, &sandboxes);
@@ -134,7 +136,7 @@ impl Wiring {
     }
 
     /// Makes the runner of scripts of protocols.
-    fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
+    pub(super) fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
         let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
         let shell = ScriptRunner::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
         shell.in_environment(self.config.environment())

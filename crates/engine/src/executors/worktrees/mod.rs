@@ -16,6 +16,7 @@
 //! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
+//! | `replay` | the base's own tests on what would land, in another place |
 //! | `retry` | tasks that are tried again |
 //! | `story` | a story's worktree, its tests and its merge |
 //! | `close` | worktrees that are needed no more |
@@ -32,12 +33,15 @@ mod land;
 pub(crate) mod message;
 mod proof;
 mod pull;
+mod replay;
 pub mod retry;
+mod seen;
 mod story;
 pub(super) mod task;
 
 pub(super) use self::base::check_base;
 pub(super) use self::campaign::{create_workspace, list_tasks};
+pub(super) use self::seen::committer_of;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -92,6 +96,8 @@ pub struct Sites {
     slots: Option<PathBuf>,
     /// The builds that stay in such a checkout.
     warm: Vec<String>,
+    /// A command that no agent sees and that must succeed on what would land.
+    held_out: String,
     commands: Commands,
     environment: Environment,
     style: message::Style,
@@ -150,6 +156,7 @@ impl Sites {
             unkept: settings.keep.ignore.clone(),
             slots: Some(settings.worktree.slots.trim()).filter(|path| !path.is_empty()).map(PathBuf::from),
             warm: settings.worktree.warm.clone(),
+            held_out: settings.verify.held_out.trim().to_owned(),
             commands: config.commands(),
             environment: config.environment().clone(),
             style: message::Style::of(config),
