@@ -7,6 +7,8 @@ pub mod config;
 pub mod environment;
 pub mod message;
 pub mod origin;
+pub mod prompts;
 pub mod roster;
 pub mod settings;
+pub mod trust;
 pub mod width;

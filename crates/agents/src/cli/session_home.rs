@@ -20,6 +20,7 @@ use ftl_core::machine::MachineCause;
 
 use crate::contract::SessionOrder;
 use crate::error::AgentError;
+use crate::gate::ModelGate;
 use crate::launch::AgentProgram;
 use crate::mcp_endpoint::Server;
 
@@ -30,9 +31,17 @@ pub(super) struct Room {
     home: PathBuf,
     env: Vec<(OsString, OsString)>,
     filling: Filling,
+    /// Open for as long as the room is.
+    gate: Option<ModelGate>,
 }
 
 impl Room {
+    /// The same with the gate that its program is told of.
+    pub(super) fn behind(mut self, gate: Option<ModelGate>) -> Room {
+        self.gate = gate;
+        self
+    }
+
     /// A room in the folder for rooms.
     pub(super) fn new(
         binding: &Binding,
@@ -50,7 +59,7 @@ impl Room {
             }
         };
         let filling = filling(binding, order, server, &made, &home);
-        let mut room = Room { folder: made, home, env: Vec::new(), filling };
+        let mut room = Room { folder: made, home, env: Vec::new(), filling, gate: None };
         room.furnish(binding, order, server).map_err(|why| match MachineCause::of_words(&why) {
             Some(cause) => AgentError::Machine(cause.failure(why).message),
             None => AgentError::CouldNotRun(why),
