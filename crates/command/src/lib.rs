@@ -7,6 +7,8 @@
 //! | `args`, `page` | the flags of every command; what a help says beside options |
 //! | `root`, `session` | the folder that is meant; its state, store, settings and person |
 //! | `shelf`, `records` | the protocol documents; campaigns, workspaces and lessons |
+//! | `foreign` | what an agent may do that somebody else started |
+//! | `trust` | which files of the repository a person trusts; asking, and recording |
 //! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
 //! | `known`, `document` | a run as this machine knows it; the same as a JSON document |
 //! | `documents` | the documents of commands, for faces in this process |
@@ -20,6 +22,7 @@ pub mod documents;
 mod exit;
 mod failure;
 pub mod follow;
+pub mod foreign;
 pub mod inbox;
 pub mod input;
 pub mod known;
@@ -33,6 +36,7 @@ pub mod records;
 pub mod root;
 pub mod session;
 pub mod signals;
+pub mod trust;
 
 pub use args::{Fill, GlobalArgs, Group};
 pub use exit::ExitStatus;

@@ -82,7 +82,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Protocols", &["check", "draw", "protocols", "schema"]),
-    ("Set-up", &["demo", "init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
+    ("Set-up", &["demo", "init", "config", "trust", "agents", "mcp", "doctor", "completions", "man", "help"]),
 ];
 
 const STYLES: Styles = Styles::styled()
@@ -193,6 +193,9 @@ pub(crate) enum Subcommands {
     /// Show every setting with its value and origin
     Config,
 
+    /// List files of the repository that ftl takes orders from, and trust them
+    Trust(Trust),
+
     /// List configured agents and what each of them enforces
     Agents(Agents),
 
@@ -255,6 +258,17 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) talk: TalkArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Trust them without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// Trust only files with this digest; may be given several times
+    #[arg(long, value_name = "D", requires = "yes")]
+    pub(crate) digest: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@
 //! is an error: a cap with a typing mistake must not be no cap.
 
 mod environment;
+mod widening;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -28,12 +29,16 @@ use ftl_process::ProcessLimits;
 use ftl_records::RecordOptions;
 use ftl_records::build_budget::BuildSettings;
 use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
+pub use widening::{SettingsFile, WIDENING};
 
 /// The largest settings file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
 /// Where the policies stand in a file.
 const POLICIES: &str = "policies";
+
+/// Where digests stand that a person trusts, in their own file.
+const TRUST: &str = "trust";
 
 /// Where commands that probe services stand in a file.
 const PROBES: &str = "probes";
@@ -64,6 +69,10 @@ pub struct Config {
     environment: Environment,
     /// Whether commands get the default variables.
     defaults: (bool, Origin),
+    /// The file that came with the repository.
+    shared: Option<SettingsFile>,
+    /// Digests of files that the person trusts.
+    trusted: BTreeMap<String, Origin>,
 }
 
 impl Default for Config {
@@ -77,6 +86,8 @@ impl Default for Config {
             roles: BTreeMap::new(),
             environment: Environment::default(),
             defaults: (true, Origin::Default),
+            shared: None,
+            trusted: BTreeMap::new(),
         }
     }
 }
@@ -88,6 +99,9 @@ impl Config {
         for file in files {
             if let Some(text) = read(file)? {
                 config.add(file, &text)?;
+                if Origin::File(file.clone()).is_shared() {
+                    config.shared = Some(SettingsFile { path: file.clone(), bytes: text.into_bytes() });
+                }
             }
         }
         config.is_sound(files.last().map_or(Path::new(""), PathBuf::as_path))?;
@@ -149,6 +163,7 @@ impl Config {
                 self.roles.insert(name.to_owned(), (value, origin.clone()));
             }
             ENVIRONMENT => self.set_environment(name, value, origin)?,
+            TRUST => self.set_trust(name, value, origin)?,
             PROBES => {
                 let Some(command) = value.as_str() else {
                     return Err((
@@ -375,6 +390,7 @@ impl Config {
     pub fn list_all(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
+        shown.extend(self.shown_trust());
         let agents = self.agents.iter().flat_map(|(name, said)| {
             said.iter().map(move |(key, one)| (format!("{AGENTS}.{name}.{key}"), one, "of an agent"))
         });
@@ -480,7 +496,7 @@ fn known_sections() -> String {
     let mut sections: Vec<&str> = ROWS.iter().filter_map(|row| row.key.split('.').next()).collect();
     sections.dedup();
     format!(
-        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {POLICIES} and {PROBES}",
+        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {POLICIES}, {PROBES} and {TRUST}",
         sections.join(", ")
     )
 }

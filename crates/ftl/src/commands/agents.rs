@@ -12,7 +12,9 @@ use ftl_agents::contract::{
 use ftl_agents::schema::Schema;
 use ftl_agents::scripted::write::script_of;
 use ftl_agents::toolset::SUBMIT;
+use ftl_command::protocol_loader::Shelf;
 use ftl_command::session::session_failure;
+use ftl_command::trust::{self, Scope};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, records, session};
 use ftl_core::amount::Unit;
 use ftl_core::run::Usage;
@@ -242,6 +244,12 @@ fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<ExitStatus, CommandE
     session::not_an_agent(&place)?;
     let roster = roster(cli)?;
     let agent = agent(&roster, name)?;
+    let (config, library) = (session::config(&place)?, Shelf::load(cli)?.library);
+    trust::require(
+        &trust::Orders { place: &place, config: &config, library: &library },
+        Scope::Agent(name),
+        out,
+    )?;
     let cannot = |why: &str| {
         CommandError::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
     };
