@@ -43,11 +43,11 @@ pub const MONEY: &str = "money";
 /// The meter of turns.
 pub const TURNS: &str = "turns";
 
-/// Somebody who can be asked to do a `Task`.
+/// An agent or a model that can be asked to do a `Task`.
 pub trait Backend: Send + Sync {
     /// What it is called in the settings.
     fn name(&self) -> &str;
-    /// What it enforces, honestly.
+    /// The rules of a state that it surely keeps to.
     fn enforces(&self) -> Enforced;
     /// Whether it is there and can be reached, without spending anything.
     fn probe(&self) -> ProbeResult;
@@ -85,22 +85,23 @@ pub trait SessionHost: Send + Sync {
     fn charge(&self, usage: &Usage) -> Result<(), ChargeRefusal>;
     /// Lets those who watch see something. It must not wait for them.
     fn say(&self, said: Said<'_>);
-    /// Whether nobody wants the answer any more.
+    /// Whether the engine has cancelled the task.
     fn is_cancelled(&self) -> bool;
-    /// The token that says so, for whoever waits for it; nothing where it must be looked at again and again.
+    /// The token that says so, for a thread that waits for it; nothing where it must be looked at again and again.
     fn cancel_token(&self) -> Option<&Cancel> {
         None
     }
-    /// A tool is called with this, whatever will be ruled: for whoever records a session.
+    /// A tool is called with this, whatever will be ruled: for hosts that record a session.
     fn tried(&self, _tool: &str, _args: &Json) {}
-    /// A program of the agent's own calls one of its tools with this: for whoever records a session. The words
-    /// are the program's, so nobody can make the call again.
+    /// A program of the agent's own calls one of its tools with this: for hosts that record a session. The words
+    /// are the program's, so the call cannot be made again from them.
     fn on_own_call(&self, _tool: &str, _args: &Json) {}
-    /// What a call brought, as it came: for whoever records a session, who hides secrets and keeps a part of it.
+    /// What a call brought, as it came: for hosts that record a session. The host hides secrets and keeps a part of
+    /// it.
     fn on_result(&self, _tool: &str, _result: &str) {}
-    /// Something was said to the agent after its prompt: for whoever records a session.
+    /// Something was said to the agent after its prompt: for hosts that record a session.
     fn on_message(&self, _text: &str) {}
-    /// A session was opened under this name and can be taken up by it again, as [`Order::earlier`].
+    /// A session was opened under this name and can be taken up by it again, as [`SessionOrder::earlier`].
     fn on_session_opened(&self, _session: &str) {}
     /// Looks for lessons about something: what is known, as text.
     fn recall(&self, about: &str) -> Result<String, RecallError> {
@@ -108,7 +109,7 @@ pub trait SessionHost: Send + Sync {
     }
 }
 
-/// What a desk says to a call.
+/// How a session host rules on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It may be made.
@@ -140,7 +141,7 @@ pub enum RecallError {
     NoMemory,
     /// There are no lessons here, about that or anything else.
     NothingAbout(String),
-    /// They could not be read.
+    /// The lessons could not be read.
     Failed(String),
 }
 
@@ -178,7 +179,7 @@ pub enum Said<'a> {
 pub struct SessionOrder {
     /// The folder in which the agent works.
     pub folder: PathBuf,
-    /// The role.
+    /// The role that it answers.
     pub role: String,
     /// The form in which it is asked, such as `implement`.
     pub form: Option<String>,
@@ -186,7 +187,7 @@ pub struct SessionOrder {
     pub model: Option<String>,
     /// Who the agent is and which rules hold.
     pub system: String,
-    /// What it may do.
+    /// The tools and the files that it may use.
     pub allowance: ToolAllowance,
     /// The shape of its answer.
     pub answer: Schema,
@@ -223,18 +224,18 @@ impl Default for SessionLimits {
 /// One part of what is said to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptPart {
-    /// What it is.
+    /// Whether it is the task, feedback or background.
     pub kind: PartKind,
-    /// The text.
+    /// The words of the part.
     pub text: String,
 }
 
 /// What a part of a prompt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// What is to be done.
+    /// The task itself.
     Task,
-    /// What somebody said about earlier work; it is never dropped.
+    /// What a reviewer, a gate or a person said about earlier work; it is never dropped.
     Feedback,
     /// Lessons and text of the repository; may be dropped when there is no room.
     Background,
@@ -252,15 +253,15 @@ impl PromptPart {
 pub enum TurnRest {
     /// The agent submitted this through the terminal tool.
     Submitted(Json),
-    /// It only spoke.
+    /// It spoke, and submitted nothing.
     Said(String),
     /// It asks a person something.
     Asked(String),
 }
 
-/// Runs a command in a process tree that somebody owns. The engine hands one in.
+/// Runs a command in a process tree that the engine owns. The engine hands one in.
 pub trait CommandRunner: Send + Sync + fmt::Debug {
-    /// Runs a command in a folder, for at most so long; it looks at the desk whether it is still wanted.
+    /// Runs a command in a folder, for at most so long; it asks the session host whether it is still wanted.
     fn run(
         &self,
         command: &str,
@@ -282,12 +283,12 @@ impl fmt::Display for CommandFailure {
 
 impl std::error::Error for CommandFailure {}
 
-/// What a command did.
+/// The end of a command, with its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// Its exit code; nothing if it was ended.
     pub code: Option<i32>,
-    /// What it wrote, both streams.
+    /// Its output, both streams.
     pub output: String,
 }
 
@@ -298,7 +299,7 @@ pub struct Lobby {
     pub folder: PathBuf,
     /// The program that speaks MCP for a window, with its words.
     pub program: PathBuf,
-    /// Its words.
+    /// The arguments of the program.
     pub args: Vec<String>,
 }
 
@@ -309,7 +310,7 @@ pub enum Counted {
     Before,
     /// Only when they were made.
     After,
-    /// Not at all.
+    /// They are neither seen nor counted.
     Never,
 }
 
@@ -327,7 +328,7 @@ impl Counted {
 /// What a backend enforces. Each `true` is proven by the contract suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enforced {
-    /// Calls of tools.
+    /// When calls of tools are counted.
     pub calls: Counted,
     /// Whether it cannot write outside its allowance by its file tools.
     pub paths: bool,
@@ -357,7 +358,7 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// What a probe found.
+/// The outcome of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeResult {
     /// Whether it can be used now; if not, why and what to do.

@@ -8,9 +8,9 @@ use ftl_core::machine::MachineCause;
 /// Why a session did not come to an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentError {
-    /// Nobody wants the answer any more.
+    /// The engine has cancelled the task.
     Cancelled,
-    /// The desk ended it: something is spent.
+    /// The session host ended it: something is spent.
     Stopped(String),
     /// It made a call that it may not make, without asking first; which one, and by which rule.
     Forbidden(String),
@@ -26,9 +26,9 @@ pub enum AgentError {
     CouldNotRun(String),
     /// A service does not answer; how long it asked to be left alone.
     Outage {
-        /// The service.
+        /// The name of the service.
         service: String,
-        /// What it said.
+        /// The reason, in the words of the service.
         why: String,
         /// How long it wants to be left alone.
         after: Option<Duration>,

@@ -1,7 +1,7 @@
 //! Programs that a backend speaks to by lines, over their standard input and output.
 //!
-//! A [`Launcher`] of the engine starts them, in a process tree that somebody owns; nothing here starts a
-//! process. A line is never cut in two, never longer than [`MAX_LINE_BYTES`], and what nobody has read yet
+//! A [`Launcher`] of the engine starts them, in a process tree that the engine owns; nothing here starts a
+//! process. A line is never cut in two, never longer than [`MAX_LINE_BYTES`], and what has not been read yet
 //! is never more than [`MAX_UNREAD_BYTES`]: a program that says more is ended, not waited for.
 
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::error::AgentError;
 /// How long one line of a program may be.
 pub const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
-/// How much a program may have said that nobody has read yet.
+/// How much a program may have said that its session has not read yet.
 pub const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
 
 /// A program, completely: nothing else of ours reaches it but the mark of its tree.
@@ -25,28 +25,28 @@ pub const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
 pub struct AgentProgram {
     /// An absolute path, or a name to be looked up in the PATH of `env`.
     pub program: OsString,
-    /// Its words.
+    /// The arguments of the program.
     pub args: Vec<OsString>,
     /// The folder in which it starts.
     pub folder: PathBuf,
-    /// Its whole environment.
+    /// Its whole environment, keys included.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// Starts programs in process trees that somebody owns. The engine hands one in.
+/// Starts programs in process trees that the engine owns. The engine hands one in.
 pub trait Launcher: Send + Sync + fmt::Debug {
     /// Starts a program. What cannot be started is told here or as its end.
     fn launch(&self, program: &AgentProgram) -> Result<Launched, AgentError>;
 
     /// Which network its programs have.
-    fn network(&self) -> Network {
-        Network::Host
+    fn network(&self) -> ProgramNetwork {
+        ProgramNetwork::Host
     }
 }
 
 /// Which network a program has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
+pub enum ProgramNetwork {
     /// That of this machine.
     Host,
     /// One of its own, in which a relay at a port leads to the socket of a model gate.
@@ -58,15 +58,15 @@ pub enum Network {
 
 /// A program that was started. Dropping it ends it, with all that it has started.
 pub struct Launched {
-    /// What it reads.
+    /// The program's standard input.
     pub input: Arc<dyn InputChannel>,
-    /// What it says.
+    /// The lines of its standard output, and its end.
     pub output: Hearing,
     /// The tree of its processes.
     pub tree: Box<dyn Tree>,
 }
 
-/// What a program reads.
+/// The standard input of a program.
 pub trait InputChannel: Send + Sync {
     /// Gives it bytes; never waits until it has read them. An error when it reads no more.
     fn write(&self, bytes: &[u8]) -> Result<(), InputError>;
@@ -101,7 +101,7 @@ pub enum Heard {
     Ended(ProgramExit),
 }
 
-/// How it is told that a program was ended because it said more than anybody can read.
+/// How it is told that a program was ended because it said more than a session can read.
 const TOO_MUCH: &str = "it wrote";
 
 /// How a program ended.
@@ -120,7 +120,7 @@ pub struct ProgramExit {
 }
 
 impl ProgramExit {
-    /// Whether it was ended because it said more than anybody can read.
+    /// Whether it was ended because it said more than a session can read.
     pub fn is_flood(&self) -> bool {
         self.how.starts_with(TOO_MUCH)
     }
@@ -131,9 +131,9 @@ impl ProgramExit {
 pub enum OutputError {
     /// It holds a line that is too long.
     LongLine,
-    /// More was written before than anybody has read.
+    /// More was written before than the session has read.
     Unread,
-    /// Who listened is gone.
+    /// The session that listened is gone.
     NobodyListens,
 }
 
@@ -166,11 +166,11 @@ pub fn hearing() -> (Telling, Hearing) {
 #[derive(Debug)]
 enum Message {
     Heard(Heard),
-    /// Something else has happened that whoever listens should look at.
+    /// Something else has happened that the session should look at.
     Woken,
 }
 
-/// Wakes whoever listens to a program: something else than its output wants to be looked at.
+/// Wakes the thread that listens to a program: something else than its output wants to be looked at.
 #[derive(Clone, Debug)]
 pub struct Waker(Sender<Message>);
 
@@ -181,7 +181,7 @@ impl Waker {
     }
 }
 
-/// The end of whoever reads a program's output.
+/// The end of the channel for the thread that reads a program's output.
 #[derive(Debug)]
 pub struct Telling {
     send: Sender<Message>,
@@ -201,7 +201,7 @@ impl Drop for Telling {
 }
 
 impl Telling {
-    /// Takes a piece of output. An error, in a sentence, when it is more than anybody can read.
+    /// Takes a piece of output. An error, in a sentence, when it is more than the session can read.
     pub fn tell(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.grow(&bytes[..end])?;
@@ -239,7 +239,7 @@ impl Telling {
     }
 }
 
-/// The end of whoever listens to a program.
+/// The end of the channel for the session, which listens to the program.
 #[derive(Debug)]
 pub struct Hearing {
     receive: Receiver<Message>,
@@ -249,12 +249,12 @@ pub struct Hearing {
 }
 
 impl Hearing {
-    /// Wakes whoever waits for what is heard next.
+    /// A waker for the session that listens here.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// The next thing that is heard within a time; nothing also where somebody is woken. After the end it is the end
+    /// The next thing that is heard within a time; nothing also where a waker is used. After the end it is the end
     /// again.
     pub fn next(&mut self, limit: Duration) -> Option<Heard> {
         if let Some(exit) = &self.exit {

@@ -1,8 +1,8 @@
 //! The window: how an agent's own program reaches the tools of its state.
 //!
 //! A program that speaks MCP is told to start `ftl mcp`, which speaks to this window over a socket in a
-//! folder of our own. The window offers tools and hands calls in, one after the other; whoever holds it
-//! answers them. It never makes a call itself, and never lets one wait for somebody who is gone: a window
+//! folder of our own. The window offers tools and hands calls in, one after the other; the session that holds it
+//! answers them. It never makes a call itself, and never lets a program wait for a session that is gone: a window
 //! that is dropped ends all its conversations.
 
 use std::collections::BTreeMap;
@@ -34,9 +34,9 @@ pub const MAX_CALL_BYTES: usize = MAX_ANSWER_BYTES + 64 * 1024;
 /// How an agent is told to reach the window: an MCP server to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The program.
+    /// The path of the program to start.
     pub program: PathBuf,
-    /// Its words.
+    /// The arguments of the program.
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
@@ -45,9 +45,9 @@ pub struct Server {
 /// A tool as it is told through the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// What it does.
+    /// What the tool does, for the agent.
     pub about: String,
     /// The JSON schema of what it takes.
     pub takes: Json,
@@ -60,19 +60,19 @@ struct Asked {
     args: Json,
 }
 
-/// What goes out.
+/// The answer to a call, as it goes out on the wire.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answered {
     ok: bool,
     text: String,
 }
 
-/// A call that somebody made through a window.
+/// A call that the agent's program made through a window.
 #[derive(Debug)]
 pub struct Knock {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What it is given.
+    /// The arguments of the call.
     pub args: Json,
     reply: Sender<Answered>,
 }
@@ -80,7 +80,7 @@ pub struct Knock {
 /// What an agent reads of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAnswer {
-    /// What the call brought.
+    /// The result of the call.
     Done(String),
     /// What went wrong: the tool has an error for it.
     Failed(String),
@@ -142,7 +142,7 @@ impl Window {
         Server { program: self.lobby.program.clone(), args: self.lobby.args.clone(), env }
     }
 
-    /// Has somebody woken by each call from now on, and by those that nobody has taken yet.
+    /// Has the session woken by each call from now on, and by those that it has not taken yet.
     pub fn wake_by_calls(&self, waker: Waker) {
         waker.wake();
         *self.room.waker() = Some(waker);
@@ -160,7 +160,7 @@ impl Drop for Window {
         for visitor in self.room.visitors().values() {
             let _ = visitor.shutdown(Shutdown::Both);
         }
-        // A last visitor wakes who waits for one; then nobody can come any more.
+        // A last visitor wakes the thread that accepts visitors; then none can come any more.
         let _ = UnixStream::connect(&self.path);
         let _ = std::fs::remove_file(&self.path);
     }
@@ -261,7 +261,7 @@ impl Visit {
         Ok(Visit { offers: serde_json::from_slice(&line)?, stream })
     }
 
-    /// What is offered.
+    /// The tools that the window offers.
     pub fn offers(&self) -> &[Offer] {
         &self.offers
     }

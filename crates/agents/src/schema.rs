@@ -1,7 +1,7 @@
 //! JSON schemas: the subset that the catalogue writes, checked with all faults at once.
 //!
 //! A schema that uses a word which is not known here is refused when it is made, so that nothing passes
-//! only because nobody looked. It never changes a value and never fills anything in.
+//! only because its word was overlooked. It never changes a value and never fills anything in.
 
 use std::fmt;
 

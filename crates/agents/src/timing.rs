@@ -9,11 +9,11 @@ use crate::contract::SessionHost;
 /// How long a wait is cut into, to look whether it is still wanted.
 pub const SLICE: Duration = Duration::from_millis(25);
 
-/// The longest time between two looks at limits while nothing is heard and somebody would be woken.
+/// The longest time between two looks at limits while nothing is heard and a waker would wake the thread.
 const MAX_QUIET: Duration = Duration::from_secs(2);
 
-/// How long whoever listens waits until it looks at its limits again: a slice at first, and longer the longer nothing is
-/// heard. Only where somebody wakes it: a thousand that look every few milliseconds take half a processor.
+/// How long the thread that listens waits until it looks at its limits again: a slice at first, and longer the longer
+/// nothing is heard. Only where a waker wakes it: a thousand that look every few milliseconds take half a processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quiet {
     first: Duration,
@@ -26,7 +26,7 @@ impl Quiet {
         Quiet { first, now: first }
     }
 
-    /// Something was heard.
+    /// Something was heard: the next wait is a slice again.
     pub(crate) fn broken(&mut self) {
         self.now = self.first;
     }
@@ -46,9 +46,9 @@ impl Quiet {
 pub trait Timing: Send + Sync {
     /// How much time has passed since some moment.
     fn now(&self) -> Duration;
-    /// Lets a time pass; whether the desk still wants the answer.
+    /// Lets a time pass; whether the session host still wants the answer.
     fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool;
-    /// Any number.
+    /// A random number from all of `u64`.
     fn throw(&self) -> u64;
 }
 
@@ -125,7 +125,7 @@ impl RetryPolicy {
         let half = doubled / 2;
         let span = u64::try_from(half.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let own = half + Duration::from_millis(thrown % span);
-        // Everybody was told the same time: they must not all come back at it.
+        // All clients were told the same time: they must not all come back at it.
         Some(asked.map_or(own, |asked| asked + Duration::from_millis(thrown % span)))
     }
 }

@@ -1,5 +1,6 @@
 //! The variables that commands and agents' programs get without being asked for: where toolchains live, how the
-//! network is reached, which language is spoken. Only names stand here; whoever passes values on looks at them first.
+//! network is reached, which language is spoken. Only names stand here; the code that passes values on looks at them
+//! first.
 
 /// Homes of toolchains and package managers, and where their caches are. What changes where code is loaded from
 /// (`PYTHONPATH`, `NODE_PATH`) is not among them: it may lead into another checkout than the one that is tested.
@@ -56,7 +57,7 @@ const TOOLCHAINS: &[&str] = &[
     "YARN_CACHE_FOLDER",
 ];
 
-/// The virtual environment that somebody has activated.
+/// The virtual environment that the person has activated.
 const VIRTUAL_ENVIRONMENTS: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV"];
 
 /// How the network is reached and which certificates are trusted.
@@ -91,7 +92,7 @@ const LOCALE: &[&str] = &[
     "TZ",
 ];
 
-/// That nobody sits at a terminal.
+/// That no person sits at a terminal.
 const AUTOMATION: &[&str] = &["CI"];
 
 /// Every variable that is passed on without being asked for, beside `PATH` and who the user is.

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use ftl_agents::contract::SessionLimits;
 use ftl_agents::gate::proxy::{
-    Denied, HostList, MAX_DENIALS, MAX_TUNNELS, Network, Proxy, REGISTRIES, is_forbidden,
+    Denied, HostConnector, HostList, MAX_DENIALS, MAX_TUNNELS, Proxy, REGISTRIES, is_forbidden,
 };
 use ftl_agents::gate::{
-    GateDialect, GateKey, GateTarget, HeadError, Incoming, MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS,
-    MAX_REQUESTS, ModelGate, Place, RequestReader, Route,
+    GateDialect, GateKey, GatePlace, GateRoute, GateTarget, HeadError, MAX_BODY_BYTES, MAX_HEAD_BYTES,
+    MAX_HEADERS, MAX_REQUESTS, ModelGate, RequestReader, TimedRead,
 };
 use ftl_agents::secrets::SecretKey;
 use ftl_agents::timing::RealTime;
@@ -67,7 +67,7 @@ fn plain(body: &str) -> Vec<u8> {
 fn target(url: &str, dialect: GateDialect) -> GateTarget {
     let real = SecretKey::of_variable("K", Some(REAL.to_owned())).unwrap();
     GateTarget {
-        route: Route::new(url, dialect).unwrap(),
+        route: GateRoute::new(url, dialect).unwrap(),
         keys: vec![GateKey { dummy: DUMMY.to_owned(), real }],
         limits: SessionLimits {
             silence: Duration::from_secs(20),
@@ -170,7 +170,7 @@ fn what_is_let_through_is_a_table() {
         ("https://a.b", GateDialect::Gemini, "POST /v1beta/files", "404"),
     ] {
         let (method, path) = line.split_once(' ').unwrap();
-        let found = Route::new(url, dialect).unwrap().target(method, path);
+        let found = GateRoute::new(url, dialect).unwrap().target(method, path);
         let found = found.unwrap_or_else(|refusal| refusal.status().to_string());
         assert_eq!(found, wanted, "{url} {line}");
     }
@@ -188,9 +188,9 @@ fn an_address_is_one_host_and_one_path() {
         "https://a.b/x?y",
         "https://a b",
     ] {
-        assert!(Route::new(url, GateDialect::Chat).is_err(), "{url}");
+        assert!(GateRoute::new(url, GateDialect::Chat).is_err(), "{url}");
     }
-    let route = Route::new("https://a.b/v1/", GateDialect::Chat).unwrap();
+    let route = GateRoute::new("https://a.b/v1/", GateDialect::Chat).unwrap();
     assert_eq!(route.inside(7777), "http://127.0.0.1:7777/v1");
 }
 
@@ -327,7 +327,7 @@ impl std::io::Read for Slow {
     }
 }
 
-impl Incoming for Slow {
+impl TimedRead for Slow {
     fn wait_at_most(&mut self, _: Duration) -> std::io::Result<()> {
         Ok(())
     }
@@ -375,7 +375,7 @@ fn a_gate_may_stand_at_a_port_of_the_loopback() {
     let (address, _heard) = service(|_| plain("fine"));
     let target = target(&format!("http://{address}"), GateDialect::Anthropic);
     let gate = ModelGate::at_port(target, Arc::new(RealTime::new())).unwrap();
-    let Place::Port(port) = gate.place() else { panic!("{gate:?}") };
+    let GatePlace::Port(port) = gate.place() else { panic!("{gate:?}") };
     let mut client = TcpStream::connect(("127.0.0.1", *port)).unwrap();
     client.write_all(format!("POST /v1/messages HTTP/1.1\r\n{}\r\n", key()).as_bytes()).unwrap();
     let mut back = String::new();
@@ -392,7 +392,7 @@ struct Map {
     resolved: Mutex<Vec<String>>,
 }
 
-impl Network for Map {
+impl HostConnector for Map {
     fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
         self.resolved.lock().unwrap().push(host.to_owned());
         let found = self.names.iter().find(|(name, _)| *name == host);

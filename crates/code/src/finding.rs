@@ -20,7 +20,7 @@ pub struct Brief {
     pub delta: Vec<String>,
     /// The command that shows whether it is done.
     pub verify: String,
-    /// The test file behind that command, where somebody named it.
+    /// The test file behind that command, where the plan names it.
     pub verify_source: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub enum Severity {
 /// One thing that a gate found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of finding.
     pub kind: FindingKind,
     /// Whether it stops the work.
     pub severity: Severity,
@@ -75,7 +75,7 @@ pub struct Finding {
     pub line: Option<usize>,
     /// What is so, in one sentence.
     pub message: String,
-    /// Who allowed it, if somebody did.
+    /// The plan or the person that allowed it, if one did.
     pub allowed: Option<String>,
 }
 
@@ -86,12 +86,12 @@ impl Finding {
         Finding { kind, severity: Severity::Blocks, path, line, message, allowed: None }
     }
 
-    /// Something worth knowing.
+    /// A finding that does not stop the work.
     pub fn note(kind: FindingKind, path: &str, line: Option<usize>, message: impl Into<String>) -> Finding {
         Finding { severity: Severity::Note, ..Finding::block(kind, path, line, message) }
     }
 
-    /// Whether it stops the work: it blocks by its nature, and nobody allowed it.
+    /// Whether it stops the work: it blocks by its nature, and no plan or person allowed it.
     pub fn stops(&self) -> bool {
         self.severity == Severity::Blocks && self.allowed.is_none()
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Finding {
 /// A permission from a plan or a person: a kind of finding, everywhere or at and below one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingAllowance {
-    /// The kind.
+    /// The kind of finding that is allowed.
     #[serde(with = "kind_word")]
     pub kind: FindingKind,
     /// The file or folder; everywhere without one.
@@ -182,7 +182,7 @@ mod kind_word {
     }
 }
 
-/// Marks the findings that somebody allows.
+/// Marks the findings that a plan or a person allows.
 pub fn allow(findings: &mut [Finding], allowances: &[FindingAllowance]) {
     for finding in findings {
         let allowance = allowances.iter().find(|allowance| allowance.fits(finding));

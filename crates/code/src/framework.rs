@@ -333,7 +333,7 @@ pub fn confidence_text(confidence: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Files by path.
+    /// The files of a project, each a path and a text.
     type Files<'a> = &'a [(&'a str, &'a str)];
 
     fn project(files: Files<'_>) -> tempfile::TempDir {

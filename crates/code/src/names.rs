@@ -22,7 +22,7 @@ const ROUTE_ENDINGS: [&str; 9] = ["ts", "tsx", "js", "jsx", "vue", "svelte", "as
 pub struct Wrong {
     /// What is wrong, to be read after the name of the field.
     pub what: String,
-    /// What to do.
+    /// A sentence that says how to mend it.
     pub hint: String,
 }
 

@@ -33,7 +33,7 @@ pub struct RunDocument<'a> {
     meters: &'a BTreeMap<String, Spent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     opened: Option<String>,
-    /// Who drives it; inside, `None` is nobody or nobody knows.
+    /// Who drives it; inside, `None` is no driver or one that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<Option<OwnerDocument<'a>>>,
     protocol: &'a str,

@@ -11,7 +11,7 @@ pub struct CommandError {
     pub lines: Option<String>,
     /// What to do next.
     pub hint: String,
-    /// How the command ends.
+    /// The exit code of the command.
     pub exit: ExitStatus,
 }
 

@@ -1,7 +1,8 @@
-//! Runs that somebody looks at: each folded once, brought up to date when its journal grows, and known as it was at any entry.
+//! Runs that a face shows: each folded once, brought up to date when its journal grows, and known as it was at any
+//! entry.
 //!
 //! A run is read page by page and never twice. Checkpoints stand at even distances, so an earlier moment costs one short
-//! replay. When too many runs are kept, the one that nobody asked for longest goes.
+//! replay. When too many runs are kept, the one that was not asked for longest goes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,7 +139,7 @@ fn model_at(model: Option<&RunModel>) -> u64 {
 }
 
 impl Followed {
-    /// Keeps a checkpoint.
+    /// Keeps the run as it is now as a checkpoint, where one is due.
     fn mark(&mut self) {
         if self.checkpoints.len() >= MAX_CHECKPOINTS {
             self.spacing *= 2;

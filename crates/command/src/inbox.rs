@@ -36,7 +36,7 @@ pub fn needs(session: &Session, runs: &Runs, open: usize) -> Result<Vec<Need>, C
     Ok(all)
 }
 
-/// Whether a run may need somebody, by its summary: most do not, and their journals are not read for it.
+/// Whether a run may need a person, by its summary: most do not, and their journals are not read for it.
 fn may_need(summary: &Summary, standing: RunStanding) -> bool {
     let waits = summary.waits.iter().any(|wait| match wait.what {
         WaitSubject::Held | WaitSubject::Question | WaitSubject::Word => true,

@@ -18,7 +18,7 @@ pub struct RunOverview {
     pub row: RunRow,
     /// What it looks like from outside.
     pub summary: Summary,
-    /// Who drives it now.
+    /// The process that drives it now, as far as it is known.
     pub driven: Driven,
     /// The instance that it is about; 0 is the whole run.
     pub instance: u32,
@@ -51,7 +51,7 @@ impl RunOverview {
         RunOverview { summary, row: RunRow { settled, ..self.row }, instance: id.0, ..self }
     }
 
-    /// How it stands: a run that should move and that nobody drives is interrupted.
+    /// How it stands: a run that should move and that no process drives is interrupted.
     pub fn standing(&self) -> RunStanding {
         if self.summary.standing.moves() && !self.row.settled && self.driven == Driven::ByNobody {
             RunStanding::Interrupted
@@ -65,7 +65,7 @@ impl RunOverview {
         format!("{} {}", safe(&self.summary.protocol), safe(&self.summary.state))
     }
 
-    /// Who drives it, or what to type when nobody does and somebody should.
+    /// Who drives it, or what to type when no process does and one should.
     pub fn driver(&self) -> Option<String> {
         match &self.driven {
             Driven::By(Some(card)) => {

@@ -6,13 +6,13 @@
 //! |---|---|
 //! | `args`, `page` | the flags of every command; what a help says beside options |
 //! | `root`, `session` | the folder that is meant; its state, store, settings and person |
-//! | `shelf`, `records` | the protocol documents; campaigns, workspaces and lessons |
+//! | `protocol_loader`, `records` | the protocol documents; campaigns, workspaces and lessons |
 //! | `foreign` | what an agent may do that somebody else started |
 //! | `trust` | which files of the repository a person trusts; asking, and recording |
 //! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
 //! | `known`, `document` | a run as this machine knows it; the same as a JSON document |
 //! | `documents` | the documents of commands, for faces in this process |
-//! | `follow`, `inbox` | runs that somebody looks at, each folded once and known at any entry; what waits for a person |
+//! | `follow`, `inbox` | runs that a face shows, each folded once and known at any entry; what waits for a person |
 //! | `orders` | what a person says through a face |
 //! | `failure`, `exit`, `limits`, `signals` | how a command fails and ends; what would end it in the middle |
 

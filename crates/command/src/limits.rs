@@ -1,7 +1,8 @@
 //! Limits of the process that are too low to work under, found before they end it.
 //!
-//! Where memory cannot be had the standard library ends the process without a word that helps, so whoever is about
-//! to drive runs looks at the limits first. A command that only reads is let through and given a stack of its own.
+//! Where memory cannot be had the standard library ends the process without a word that helps, so a command that is
+//! about to drive runs looks at the limits first. A command that only reads is let through and given a stack of its
+//! own.
 
 use rustix::process::{Resource, getrlimit};
 
@@ -15,7 +16,7 @@ pub const MIN_ADDRESS_SPACE: u64 = 768 * 1024 * 1024;
 /// The least stack to drive runs with: git and shells inherit it.
 pub const MIN_STACK: u64 = 1024 * 1024;
 
-/// The stack of whoever was given less than [`MIN_STACK`] and only reads.
+/// The stack of a command that was given less than [`MIN_STACK`] and only reads.
 const OWN_STACK: usize = 8 * 1024 * 1024;
 
 /// Refuses to drive runs under limits that would end it in the middle.

@@ -1,5 +1,5 @@
-//! What a person says through a face: an order is left in the store, and a run that nobody drives gets a driver that lives on
-//! when the face ends. Nothing is driven here.
+//! What a person says through a face: an order is left in the store, and a run without a driver gets one that lives
+//! on when the face ends. Nothing is driven here.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use crate::session::{session_failure, store_failure};
 /// How long a typed text is at most.
 pub const MAX_TYPED: usize = 64 * 1024;
 
-/// Who speaks, and through what.
+/// A person who speaks, and the face that they use.
 #[derive(Clone, Copy, Debug)]
 pub struct Speaker<'a> {
     /// The name of the person.
@@ -88,7 +88,7 @@ fn answers_agent(session: &Session, row: &RunRow, order: Order) -> Result<Order,
     Ok(Order::Resume { instance: *instance, by: by.clone() })
 }
 
-/// Sees to it that somebody drives a run.
+/// Starts a driver for a run that has none.
 fn drive(session: &Session, row: &RunRow, by: Speaker<'_>) -> Result<(), CommandError> {
     let driven = driven(session.place(), row).map_err(|error| session_failure(&error))?;
     if row.settled || driven != Driven::ByNobody {

@@ -54,7 +54,7 @@ pub struct Out {
 struct Behind {
     queue: Queue,
     stop: StopSignal,
-    /// Whether an answer was given up: nobody reads.
+    /// Whether an answer was given up: standard output is not read.
     unread: AtomicBool,
 }
 
@@ -111,7 +111,7 @@ impl Out {
         self.bytes(text)
     }
 
-    /// Prints how it goes: lines that may be left out where nobody reads them.
+    /// Prints how it goes: lines that may be left out where standard output is not read.
     pub fn progress(&self, text: &str) -> Result<(), CommandError> {
         let Some(behind) = self.behind.get() else { return self.text(text) };
         if anstream::stdout().current_choice() == ColorChoice::Never {
@@ -187,7 +187,7 @@ impl Out {
             return;
         }
         let text = text.to_owned();
-        // There is nobody left to tell when this fails.
+        // No reader is left to tell when this fails.
         let write = move || anstream::stderr().lock().write_all(text.as_bytes());
         let Some(behind) = self.behind.get() else {
             let _ = write();

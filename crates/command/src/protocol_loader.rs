@@ -20,7 +20,7 @@ use crate::root;
 /// How many documents a user's folder may hold.
 const MAX_USER_DOCUMENTS: usize = 500;
 
-/// What an argument names.
+/// The document or the protocol that an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtocolArg {
     /// A protocol of the library.
@@ -63,7 +63,7 @@ impl Unreadable {
 }
 
 /// The documents of a command.
-pub struct Shelf {
+pub struct LoadedProtocols {
     /// All protocols, checked together.
     pub library: Library,
     /// Documents of the user's folder that could not be read.
@@ -82,14 +82,17 @@ pub enum LoadedTarget {
     Unreadable(Unreadable),
 }
 
-impl Shelf {
+impl LoadedProtocols {
     /// Every protocol of the repository.
-    pub fn load(cli: &GlobalArgs) -> Result<Shelf, CommandError> {
-        Ok(Shelf::with(cli, &[])?.0)
+    pub fn load(cli: &GlobalArgs) -> Result<LoadedProtocols, CommandError> {
+        Ok(LoadedProtocols::with(cli, &[])?.0)
     }
 
     /// Every protocol of the repository and what the arguments name.
-    pub fn with(cli: &GlobalArgs, words: &[OsString]) -> Result<(Shelf, Vec<LoadedTarget>), CommandError> {
+    pub fn with(
+        cli: &GlobalArgs,
+        words: &[OsString],
+    ) -> Result<(LoadedProtocols, Vec<LoadedTarget>), CommandError> {
         let mut stack = Stack::new();
         stack.user_documents(&root_of(cli)?);
         let known: Vec<String> = stack.sources.iter().map(|source| source.stem().to_owned()).collect();
@@ -98,7 +101,7 @@ impl Shelf {
             words.iter().map(|word| ProtocolArg::parse(word, is_protocol)).collect();
         let placed: Vec<Placed> = asked.into_iter().map(|one| stack.place(one)).collect();
         let library = Library::load(stack.sources, Catalogue::standard());
-        let shelf = Shelf { library, left_out: stack.left_out, paths: stack.paths };
+        let shelf = LoadedProtocols { library, left_out: stack.left_out, paths: stack.paths };
         let found = placed.into_iter().map(|one| shelf.find(one)).collect::<Result<Vec<_>, _>>()?;
         Ok((shelf, found))
     }

@@ -1,8 +1,8 @@
 //! What is printed while a process obeys signals: a thread of its own writes it.
 //!
-//! A reader that does not read keeps nobody from driving a run or from stopping it. What only tells how
+//! A reader that does not read keeps no process from driving a run or from stopping it. What only tells how
 //! it goes waits for a moment, and is left out then, and counted. An answer never is: it waits for the
-//! reader, and when a signal says that it is enough, whoever prints is told that it was not read. Nothing
+//! reader, and when a signal says that it is enough, the caller is told that it was not read. Nothing
 //! here decides what is printed.
 
 use std::collections::VecDeque;
@@ -34,11 +34,11 @@ pub(crate) struct Queue {
     stop: StopSignal,
 }
 
-/// What became of an answer.
+/// The outcome of printing an answer.
 pub(crate) enum AnswerOutcome {
     /// It was written, or could not be.
     Written(io::Result<()>),
-    /// Nobody has read it.
+    /// The reader has not read it.
     Unread,
 }
 
@@ -55,7 +55,7 @@ struct Line {
 struct Waiting {
     pieces: VecDeque<Piece>,
     left_out: usize,
-    /// The reader had its time: nobody waits for it until it has read everything.
+    /// The reader had its time: no answer waits for it until it has read everything.
     slow: bool,
     closed: bool,
 }
@@ -76,7 +76,7 @@ impl Queue {
         let work = move || {
             while let Some(piece) = own.next() {
                 match piece {
-                    // Whoever follows a run does not hear why a line of it is missing; the answer does.
+                    // An error in writing progress is dropped; the one that matters comes with the answer.
                     Piece::Progress(text) => drop(write(&text)),
                     Piece::Answer(text, told) => drop(told.send(write(&text))),
                 }

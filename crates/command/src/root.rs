@@ -1,6 +1,6 @@
 //! The root: which folder a command is about.
 //!
-//! It looks for two names and asks nobody: git is not called, and nothing is made.
+//! It looks for two names and nothing else: git is not called, and nothing is made.
 
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,8 @@ pub fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, CommandErro
     Ok(current.to_owned())
 }
 
-/// The repository above a root that has a state of its own: whoever made the one below it, an agent perhaps,
-/// has its settings count for every command that is called from there.
+/// The repository above a root that has a state of its own: a person or an agent made the one below it, and
+/// its settings count for every command that is called from there.
 pub fn shadowed(root: &Path) -> Option<PathBuf> {
     let above = root.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
     let is_inner = !root.join(".git").exists() && above.join(STATE_FOLDER).is_dir();

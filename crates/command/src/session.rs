@@ -30,7 +30,7 @@ use crate::exit::ExitStatus;
 use crate::failure::CommandError;
 use crate::limits;
 use crate::out::Out;
-use crate::protocol_loader::{self, Shelf};
+use crate::protocol_loader::{self, LoadedProtocols};
 use crate::{foreign, root, trust};
 
 /// Where the state of the repository is, once it is known that it may be used.
@@ -81,7 +81,7 @@ pub fn store_of_runs(place: &StateFolder) -> Result<Arc<dyn Store>, CommandError
 
 /// A session that may change things.
 pub fn open(cli: &GlobalArgs) -> Result<Session, CommandError> {
-    open_session(place(cli)?, Arc::new(Shelf::load(cli)?.library))
+    open_session(place(cli)?, Arc::new(LoadedProtocols::load(cli)?.library))
 }
 
 /// A session that opens a run, with protocols that were read already. What the settings say of them must fit; a run
@@ -89,7 +89,7 @@ pub fn open(cli: &GlobalArgs) -> Result<Session, CommandError> {
 pub fn open_with(
     cli: &GlobalArgs,
     library: Arc<Library>,
-    scope: trust::Scope<'_>,
+    scope: trust::TrustScope<'_>,
     out: &Out,
 ) -> Result<Session, CommandError> {
     let place = place(cli)?;
@@ -100,7 +100,7 @@ pub fn open_with(
 }
 
 /// Refuses a session that would take orders from what nobody here trusts.
-pub fn require_trust(session: &Session, scope: trust::Scope<'_>, out: &Out) -> Result<(), CommandError> {
+pub fn require_trust(session: &Session, scope: trust::TrustScope<'_>, out: &Out) -> Result<(), CommandError> {
     let (place, config) = (session.place(), session.config());
     trust::require(&trust::Orders { place, config, library: session.library() }, scope, out)
 }
@@ -170,7 +170,7 @@ pub fn prepare(place: &StateFolder) -> Result<(), CommandError> {
     })
 }
 
-/// Refuses root what it would write into a repository of somebody else's: its owner could not change it.
+/// Refuses root what it would write into a repository of another user: its owner could not change it.
 pub fn not_root_elsewhere(place: &StateFolder) -> Result<(), CommandError> {
     match place.stranger().filter(|stranger| stranger.asker == 0) {
         Some(stranger) => Err(CommandError::new(stranger.to_string(), stranger.hint())),
@@ -290,7 +290,7 @@ fn hidden_driver(place: &StateFolder) -> Option<AgentLineage> {
     let inside = |by| Some(AgentLineage { pid: std::process::id().cast_signed(), by });
     match evidence::is_covered(&store, &[place.owners(), place.attempts(), database.clone()]) {
         Ok(false) => {}
-        // Whoever may not look into the store gives it no order either, and is told whose it is.
+        // A user who may not look into the store gives it no order either, and is told whose it is.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return None,
         Ok(true) | Err(_) => return inside(LineageSign::Covered),
     }

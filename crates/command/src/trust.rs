@@ -44,7 +44,7 @@ pub struct Orders<'a> {
 
 /// What a command runs.
 #[derive(Clone, Copy, Debug)]
-pub enum Scope<'a> {
+pub enum TrustScope<'a> {
     /// Protocols by their names, with the agents of one choice, or with any agent.
     Runs(&'a [&'a str], Option<&'a Choice>),
     /// Protocols by their names, where no agent is asked and nothing lands.
@@ -72,7 +72,7 @@ pub struct OrdersFile {
 
 /// How a file stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustStanding {
     /// Its digest is on the person's list.
     Trusted,
     /// It was written in this checkout.
@@ -81,22 +81,22 @@ pub enum Standing {
     Untrusted,
 }
 
-impl Standing {
+impl TrustStanding {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Standing::Trusted => "trusted",
-            Standing::WrittenHere => "written here",
-            Standing::Untrusted => "untrusted",
+            TrustStanding::Trusted => "trusted",
+            TrustStanding::WrittenHere => "written here",
+            TrustStanding::Untrusted => "untrusted",
         }
     }
 }
 
 impl Orders<'_> {
     /// The files from which a command takes orders.
-    pub fn files(&self, scope: Scope<'_>) -> Result<Vec<OrdersFile>, CommandError> {
+    pub fn files(&self, scope: TrustScope<'_>) -> Result<Vec<OrdersFile>, CommandError> {
         let mut files = Vec::new();
-        if let Scope::Documents(names) = scope {
+        if let TrustScope::Documents(names) = scope {
             self.add_documents(Some(&reached(self.library, names)), &mut files);
             return Ok(files);
         }
@@ -112,9 +112,9 @@ impl Orders<'_> {
             }
         }
         let names = match scope {
-            Scope::Runs(names, _) | Scope::Documents(names) => Some(reached(self.library, names)),
-            Scope::Agent(_) => return Ok(files),
-            Scope::All => None,
+            TrustScope::Runs(names, _) | TrustScope::Documents(names) => Some(reached(self.library, names)),
+            TrustScope::Agent(_) => return Ok(files),
+            TrustScope::All => None,
         };
         self.add_documents(names.as_deref(), &mut files);
         let prompts = self.place.prompts();
@@ -139,11 +139,11 @@ impl Orders<'_> {
     }
 
     /// The agents that may be asked; nothing where that is any of them.
-    fn asked(&self, scope: Scope<'_>) -> Result<Option<Vec<String>>, CommandError> {
+    fn asked(&self, scope: TrustScope<'_>) -> Result<Option<Vec<String>>, CommandError> {
         let choice = match scope {
-            Scope::All | Scope::Documents(_) | Scope::Runs(_, None) => return Ok(None),
-            Scope::Agent(name) => return Ok(Some(vec![name.to_owned()])),
-            Scope::Runs(_, Some(choice)) => choice,
+            TrustScope::All | TrustScope::Documents(_) | TrustScope::Runs(_, None) => return Ok(None),
+            TrustScope::Agent(name) => return Ok(Some(vec![name.to_owned()])),
+            TrustScope::Runs(_, Some(choice)) => choice,
         };
         let roster =
             self.config.roster().map_err(|error| CommandError::new(error.to_string(), error.hint))?;
@@ -197,19 +197,19 @@ pub fn list(config: &Config) -> Result<TrustList, CommandError> {
 }
 
 /// How a file stands. Where git cannot say where it came from, nobody is taken to have written it here.
-pub fn standing(file: &OrdersFile, list: &TrustList) -> Standing {
+pub fn standing(file: &OrdersFile, list: &TrustList) -> TrustStanding {
     if list.holds(&file.digest) {
-        return Standing::Trusted;
+        return TrustStanding::Trusted;
     }
     match source_of(&file.path, &file.bytes) {
-        Ok(FileSource::Checkout) => Standing::WrittenHere,
-        Ok(FileSource::Commit) | Err(_) => Standing::Untrusted,
+        Ok(FileSource::Checkout) => TrustStanding::WrittenHere,
+        Ok(FileSource::Commit) | Err(_) => TrustStanding::Untrusted,
     }
 }
 
 /// Refuses a command that would take orders from what nobody here trusts. At a terminal the person is asked once for
 /// each digest; what was written here is recorded without a word.
-pub fn require(orders: &Orders<'_>, scope: Scope<'_>, out: &Out) -> Result<(), CommandError> {
+pub fn require(orders: &Orders<'_>, scope: TrustScope<'_>, out: &Out) -> Result<(), CommandError> {
     let files = orders.files(scope)?;
     if files.is_empty() {
         return Ok(());
@@ -218,10 +218,10 @@ pub fn require(orders: &Orders<'_>, scope: Scope<'_>, out: &Out) -> Result<(), C
     let mut untrusted = Vec::new();
     for file in files {
         match standing(&file, &list) {
-            Standing::Trusted => {}
+            TrustStanding::Trusted => {}
             // A list that cannot be written is no reason to refuse what counts in any case.
-            Standing::WrittenHere => drop(list.record(&file.digest, &file.shown)),
-            Standing::Untrusted => untrusted.push(file),
+            TrustStanding::WrittenHere => drop(list.record(&file.digest, &file.shown)),
+            TrustStanding::Untrusted => untrusted.push(file),
         }
     }
     if untrusted.is_empty() {
@@ -261,7 +261,7 @@ pub fn without_untrusted_embedder(config: Config) -> Config {
             bytes: shared.bytes.clone(),
             keys: Vec::new(),
         };
-        list(&config).is_ok_and(|list| standing(&file, &list) != Standing::Untrusted)
+        list(&config).is_ok_and(|list| standing(&file, &list) != TrustStanding::Untrusted)
     });
     if is_trusted {
         return config;

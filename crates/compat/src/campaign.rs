@@ -11,102 +11,104 @@ use ftl_records::campaign::no_campaign;
 use ftl_records::lessons::alike;
 use ftl_records::{RecordError, Records, views};
 
-use crate::words::{Campaign, Similar};
+use crate::words::{CampaignVerb, Similar};
 use crate::{look, print, word};
 
 /// Does what a verb says about the current campaign, or the one that was named.
-pub fn run(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<ExitStatus, CommandError> {
+pub fn run(cli: &GlobalArgs, verb: &CampaignVerb, out: &Out) -> Result<ExitStatus, CommandError> {
     let now = clock::local();
     match verb {
-        Campaign::Create { objective, framework } => {
+        CampaignVerb::Create { objective, framework } => {
             let made =
                 with(out, &open(cli)?, |paper| paper.create_campaign(objective, framework.as_deref(), &now))?;
             print(out, &made.to_json())
         }
-        Campaign::AddTasks => {
+        CampaignVerb::AddTasks => {
             let text = text_of(Path::new("-"))?;
             with(out, &existing(cli)?, |paper| paper.add_tasks_lax(&text, &now))?;
             word(out, "Tasks added")
         }
-        Campaign::UpdateTask { seq, status } => {
+        CampaignVerb::UpdateTask { seq, status } => {
             with(out, &existing(cli)?, |paper| paper.update_task(seq, status, &now))?;
             word(out, &format!("Task {seq} \u{2192} {status}"))
         }
-        Campaign::PropagateBlocks => {
+        CampaignVerb::PropagateBlocks => {
             let Some(paper) = look(cli)? else { return word(out, NOTHING_BLOCKED) };
             match with(out, &paper, |paper| paper.propagate_blocks(&now))?.as_slice() {
                 [] => word(out, NOTHING_BLOCKED),
                 seqs => word(out, &format!("Propagated blocks to: {}", seqs.join(", "))),
             }
         }
-        Campaign::Complete { summary } => {
+        CampaignVerb::Complete { summary } => {
             let closed =
                 with(out, &existing(cli)?, |paper| paper.complete_campaign(summary.as_deref(), &[], &now))?;
             print(out, &closed.to_json())
         }
-        Campaign::MergeRevisedPlan { file } => merge(cli, file, &now, out),
-        Campaign::Export { file, start, end } => {
+        CampaignVerb::MergeRevisedPlan { file } => merge(cli, file, &now, out),
+        CampaignVerb::Export { file, start, end } => {
             let paper = open(cli)?;
             print(out, &with(out, &paper, |paper| paper.export(file, start.as_deref(), end.as_deref()))?)
         }
-        Campaign::NextTask
-        | Campaign::ReadyTasks
-        | Campaign::CascadeStatus
-        | Campaign::Status
-        | Campaign::Active
-        | Campaign::History
-        | Campaign::Fingerprint
-        | Campaign::FindSimilar(_)
-        | Campaign::GetReplanInput
-        | Campaign::Summary
-        | Campaign::CascadeAnalysis => show(cli, verb, out),
+        CampaignVerb::NextTask
+        | CampaignVerb::ReadyTasks
+        | CampaignVerb::CascadeStatus
+        | CampaignVerb::Status
+        | CampaignVerb::Active
+        | CampaignVerb::History
+        | CampaignVerb::Fingerprint
+        | CampaignVerb::FindSimilar(_)
+        | CampaignVerb::GetReplanInput
+        | CampaignVerb::Summary
+        | CampaignVerb::CascadeAnalysis => show(cli, verb, out),
     }
 }
 
 const NOTHING_BLOCKED: &str = "No blocks to propagate";
 
-/// The paperwork of a campaign that must be there: where there is no state, none is made.
+/// The records of a campaign that must be there: where there is no state, none is made.
 fn existing(cli: &GlobalArgs) -> Result<Records, CommandError> {
     look(cli)?.ok_or_else(|| failure(&no_campaign()))
 }
 
-fn show(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<ExitStatus, CommandError> {
+fn show(cli: &GlobalArgs, verb: &CampaignVerb, out: &Out) -> Result<ExitStatus, CommandError> {
     let Some(paper) = look(cli)? else { return print(out, &nothing(verb)) };
     print(out, &with(out, &paper, |paper| print_verb(paper, verb))?)
 }
 
 /// What a verb that only looks prints.
-fn print_verb(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
+fn print_verb(paper: &Records, verb: &CampaignVerb) -> Result<Json, RecordError> {
     match verb {
-        Campaign::History => return paper.history(),
-        Campaign::Fingerprint => return paper.fingerprint(),
-        Campaign::FindSimilar(asked) => {
+        CampaignVerb::History => return paper.history(),
+        CampaignVerb::Fingerprint => return paper.fingerprint(),
+        CampaignVerb::FindSimilar(asked) => {
             return paper.find_similar(asked.threshold, asked.max, &alike);
         }
-        Campaign::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
+        CampaignVerb::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
         _ => {}
     }
     let Some(campaign) = paper.campaign()? else { return Ok(nothing(verb)) };
     Ok(match verb {
-        Campaign::NextTask => campaign.ready()?.first().map_or(Json::Null, |one| one.to_json()),
-        Campaign::ReadyTasks => Json::Array(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
-        Campaign::Active if !campaign.is_active() => Json::Null,
-        Campaign::GetReplanInput => campaign.replan_input(&paper.evidence()?),
-        Campaign::Summary => campaign.summary(&paper.evidence()?),
-        Campaign::CascadeAnalysis => campaign.cascade_analysis(&paper.evidence()?)?,
+        CampaignVerb::NextTask => campaign.ready()?.first().map_or(Json::Null, |one| one.to_json()),
+        CampaignVerb::ReadyTasks => Json::Array(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
+        CampaignVerb::Active if !campaign.is_active() => Json::Null,
+        CampaignVerb::GetReplanInput => campaign.replan_input(&paper.evidence()?),
+        CampaignVerb::Summary => campaign.summary(&paper.evidence()?),
+        CampaignVerb::CascadeAnalysis => campaign.cascade_analysis(&paper.evidence()?)?,
         _ => campaign.to_json(),
     })
 }
 
 /// What a verb that only looks prints where there is no campaign.
-fn nothing(verb: &Campaign) -> Json {
+fn nothing(verb: &CampaignVerb) -> Json {
     let empty = || Json::Object(Object::new());
     match verb {
-        Campaign::ReadyTasks | Campaign::FindSimilar(_) => Json::Array(Vec::new()),
-        Campaign::CascadeStatus | Campaign::CascadeAnalysis => Json::object([("state", Json::from("none"))]),
-        Campaign::Status | Campaign::Summary => views::status(None),
-        Campaign::History => Json::object([("archives", Json::Array(Vec::new()))]),
-        Campaign::Fingerprint | Campaign::GetReplanInput => empty(),
+        CampaignVerb::ReadyTasks | CampaignVerb::FindSimilar(_) => Json::Array(Vec::new()),
+        CampaignVerb::CascadeStatus | CampaignVerb::CascadeAnalysis => {
+            Json::object([("state", Json::from("none"))])
+        }
+        CampaignVerb::Status | CampaignVerb::Summary => views::status(None),
+        CampaignVerb::History => Json::object([("archives", Json::Array(Vec::new()))]),
+        CampaignVerb::Fingerprint | CampaignVerb::GetReplanInput => empty(),
         _ => Json::Null,
     }
 }
@@ -161,5 +163,5 @@ fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<ExitStat
 
 /// `ftl similar`.
 pub(crate) fn similar(cli: &GlobalArgs, asked: &Similar, out: &Out) -> Result<ExitStatus, CommandError> {
-    show(cli, &Campaign::FindSimilar(*asked), out)
+    show(cli, &CampaignVerb::FindSimilar(*asked), out)
 }

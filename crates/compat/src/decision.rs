@@ -5,9 +5,9 @@ use ftl_command::{CommandError, ExitStatus, Out};
 use ftl_records::decision::{self, DecisionKind};
 
 use crate::print;
-use crate::words::Decision;
+use crate::words::DecisionArgs;
 
-pub(crate) fn run(asked: &Decision, out: &Out) -> Result<ExitStatus, CommandError> {
+pub(crate) fn run(asked: &DecisionArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let decision = decision::parse(&text_of(&asked.file)?);
     print(out, &decision.to_json(asked.validate))?;
     Ok(match decision.kind {

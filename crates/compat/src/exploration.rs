@@ -90,11 +90,11 @@ fn staged(cli: &GlobalArgs) -> Result<(Vec<ExplorerAnswer>, Vec<String>), Comman
     Ok(exploration::read_files(&Staging::of(cli)?.folder()?))
 }
 
-/// Where explorers stage their results.
+/// The place where explorers stage their results.
 enum Staging {
     /// Those of a campaign, wherever its files stand.
     Campaign(Box<Records>),
-    /// Nobody has kept anything here yet.
+    /// The folder that is used where no campaign is kept here yet.
     Bare(PathBuf),
 }
 

@@ -24,7 +24,7 @@ use ftl_core::json::{Json, JsonExt as _};
 use ftl_records::Records;
 
 pub use campaign::run as campaign;
-pub use words::{CALLED, Campaign, Command, PAGES};
+pub use words::{CALLED, CampaignVerb, Command, PAGES};
 
 /// Does what one of these commands says. A group without a verb shows its help.
 pub fn run(

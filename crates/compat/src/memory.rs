@@ -18,7 +18,7 @@ use ftl_records::workspace::Workspace;
 use ftl_records::{RecordError, Records};
 use ftl_store::Store as _;
 
-use crate::words::{Context, Entry, LessonKind, Memory, Prune, Query, Related};
+use crate::words::{Context, EntryArgs, LessonKind, Memory, Prune, Query, Related};
 use crate::{print, word};
 
 impl LessonKind {
@@ -66,6 +66,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<ExitStat
         Memory::Export { file } => export(cli, file.as_deref(), out),
         Memory::Quarantine { release: Some(name), kind } => {
             session::not_an_agent(&session::place(cli)?)?;
+            ftl_command::foreign::not_typed_by_agent()?;
             let found = learn(cli, out, |lessons| lessons.release(kind.kind(), name))?;
             word(out, if found { "released" } else { "not_found" })
         }
@@ -135,13 +136,13 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<ExitStatus, C
     print(out, &given.to_json(asked.include_tiers))
 }
 
-fn add(cli: &GlobalArgs, kind: StoredKind, entry: &Entry, out: &Out) -> Result<ExitStatus, CommandError> {
+fn add(cli: &GlobalArgs, kind: StoredKind, entry: &EntryArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = if entry.entry == "-" { text_of(Path::new("-"))? } else { entry.entry.clone() };
     let json = Json::parse(&text).map_err(|error| {
         CommandError::new(format!("the lesson is {error}"), "give one object with name and trigger")
     })?;
     let now = now();
-    // What an agent says by itself would be given to the next one as if somebody had looked at it.
+    // What an agent says by itself would be given to the next one as if a person or a gate had looked at it.
     let inside = session::inside_agent(&session::place(cli)?);
     let learned = learn(cli, out, |lessons| match &inside {
         Some(_) => lessons.learn_from_agent(kind, json, &now),

@@ -6,21 +6,23 @@ use ftl_folder::clock;
 use ftl_records::phase::can_move;
 use ftl_records::{RecordError, Records};
 
-use crate::words::Phase;
+use crate::words::PhaseVerb;
 use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Phase, out: &Out) -> Result<ExitStatus, CommandError> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &PhaseVerb, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
-        Phase::Status => match look(cli)? {
+        PhaseVerb::Status => match look(cli)? {
             Some(paper) => print(out, &with(out, &paper, Records::phase)?),
             None => print(out, &ftl_records::phase::fresh()),
         },
-        Phase::Reset => match look(cli)? {
+        PhaseVerb::Reset => match look(cli)? {
             Some(paper) => print(out, &with(out, &paper, Records::reset_phase)?),
             None => print(out, &ftl_records::phase::fresh()),
         },
-        Phase::CanTransition { from, to } => word(out, if can_move(from, to) { "valid" } else { "invalid" }),
-        Phase::Transition { phase, force } => {
+        PhaseVerb::CanTransition { from, to } => {
+            word(out, if can_move(from, to) { "valid" } else { "invalid" })
+        }
+        PhaseVerb::Transition { phase, force } => {
             let paper = open(cli)?;
             match paper.move_phase(phase, *force, &clock::local()) {
                 Ok(state) => {

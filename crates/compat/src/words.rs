@@ -95,7 +95,7 @@ pub const PAGES: &[Page] = &[
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Create and close the workspaces of builders
-    Workspace(Group<Workspace>),
+    Workspace(Group<WorkspaceVerb>),
 
     /// Add, query and prune lessons
     Memory(Group<Memory>),
@@ -110,13 +110,13 @@ pub enum Command {
     Orchestration(Group<Orchestration>),
 
     /// Show or set the phase of a flow
-    Phase(Group<Phase>),
+    Phase(Group<PhaseVerb>),
 
     /// Parse and validate a planner's decision
-    Decision(Decision),
+    Decision(DecisionArgs),
 
     /// Show framework profiles and their idioms
-    Framework(Group<Framework>),
+    Framework(Group<FrameworkVerb>),
 
     /// Measure the memory
     Benchmark(Group<Benchmark>),
@@ -145,14 +145,14 @@ pub enum Command {
 
 /// These commands, each as it is built alone.
 pub const CALLED: &[(&str, Fill)] = &[
-    ("workspace", Group::<Workspace>::augment_args),
+    ("workspace", Group::<WorkspaceVerb>::augment_args),
     ("memory", Group::<Memory>::augment_args),
     ("observer", Group::<Observer>::augment_args),
     ("exploration", Group::<Exploration>::augment_args),
     ("orchestration", Group::<Orchestration>::augment_args),
-    ("phase", Group::<Phase>::augment_args),
-    ("decision", Decision::augment_args),
-    ("framework", Group::<Framework>::augment_args),
+    ("phase", Group::<PhaseVerb>::augment_args),
+    ("decision", DecisionArgs::augment_args),
+    ("framework", Group::<FrameworkVerb>::augment_args),
     ("benchmark", Group::<Benchmark>::augment_args),
     ("logfile", Group::<Logfile>::augment_args),
     ("query", Query::augment_args),
@@ -165,7 +165,7 @@ pub const CALLED: &[(&str, Fill)] = &[
 
 /// What is done with the one current campaign.
 #[derive(Debug, Subcommand)]
-pub enum Campaign {
+pub enum CampaignVerb {
     /// Open a campaign; one that is still active goes to the archive
     Create {
         /// The objective
@@ -244,7 +244,7 @@ pub struct Similar {
 
 /// What is done with workspaces.
 #[derive(Debug, Subcommand)]
-pub enum Workspace {
+pub enum WorkspaceVerb {
     /// Make the workspaces of a plan
     Create {
         /// The plan, or - for standard input
@@ -266,7 +266,7 @@ pub enum Workspace {
         utilized: Option<String>,
     },
     /// End an active workspace as blocked
-    Block(Block),
+    Block(BlockArgs),
     /// Print a workspace as JSON
     Parse {
         /// The workspace
@@ -276,7 +276,7 @@ pub enum Workspace {
 
 /// How a workspace ends as blocked.
 #[derive(Debug, Args)]
-pub struct Block {
+pub struct BlockArgs {
     /// The workspace
     pub path: PathBuf,
     /// The reason; `-` reads it from standard input
@@ -299,7 +299,7 @@ pub struct Block {
 
 /// What is done with the phase of the flow.
 #[derive(Debug, Subcommand)]
-pub enum Phase {
+pub enum PhaseVerb {
     /// Print the phase
     Status,
     /// Move to a phase
@@ -391,7 +391,7 @@ pub enum Exploration {
 
 /// Where a decision stands.
 #[derive(Debug, Args)]
-pub struct Decision {
+pub struct DecisionArgs {
     /// What the planner said, or - for standard input
     pub file: PathBuf,
     /// Also validate the plan in it
@@ -401,7 +401,7 @@ pub struct Decision {
 
 /// What is asked about frameworks.
 #[derive(Debug, Subcommand)]
-pub enum Framework {
+pub enum FrameworkVerb {
     /// Print which framework a project uses, and how sure that is
     Detect {
         /// The project
@@ -483,9 +483,9 @@ pub enum Memory {
     /// Print the lessons for a task
     Context(Context),
     /// Keep a failure
-    AddFailure(Entry),
+    AddFailure(EntryArgs),
     /// Keep a pattern
-    AddPattern(Entry),
+    AddPattern(EntryArgs),
     /// Print the lessons on a topic, the best first
     Query(Query),
     /// Drop the least important lessons
@@ -587,7 +587,7 @@ pub struct Context {
 
 /// A lesson that comes in.
 #[derive(Debug, Args)]
-pub struct Entry {
+pub struct EntryArgs {
     /// The lesson as JSON, or - for standard input; written --json
     #[arg(long, value_name = "JSON")]
     pub entry: String,

@@ -13,17 +13,17 @@ use ftl_records::campaign_state::Campaign;
 use ftl_records::plan_file::{self, LaxPlan, PlanTask};
 use ftl_records::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
-use crate::words::{Block, Workspace};
+use crate::words::{BlockArgs, WorkspaceVerb};
 use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, verb: &Workspace, out: &Out) -> Result<ExitStatus, CommandError> {
+pub(crate) fn run(cli: &GlobalArgs, verb: &WorkspaceVerb, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
-        Workspace::Create { plan, task } => create(cli, plan, task.as_deref(), out),
-        Workspace::Complete { path, delivered, utilized } => {
+        WorkspaceVerb::Create { plan, task } => create(cli, plan, task.as_deref(), out),
+        WorkspaceVerb::Complete { path, delivered, utilized } => {
             complete(cli, path, delivered, utilized.as_deref(), out)
         }
-        Workspace::Block(asked) => block(cli, asked, out),
-        Workspace::Parse { path } => print(out, &parsed(cli, path, out)?.to_json()),
+        WorkspaceVerb::Block(asked) => block(cli, asked, out),
+        WorkspaceVerb::Parse { path } => print(out, &parsed(cli, path, out)?.to_json()),
     }
 }
 
@@ -87,7 +87,7 @@ fn credit(paper: &Records, brief: &Brief, out: &Out) {
     }
 }
 
-fn block(cli: &GlobalArgs, asked: &Block, out: &Out) -> Result<ExitStatus, CommandError> {
+fn block(cli: &GlobalArgs, asked: &BlockArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let reason = match (&asked.reason, &asked.reason_file) {
         (Some(reason), _) if reason == "-" => text_of(Path::new("-"))?,
         (Some(reason), _) => reason.clone(),

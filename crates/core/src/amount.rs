@@ -8,7 +8,7 @@ use std::fmt;
 /// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
 pub const UNPRICED: &str = "unpriced";
 
-/// What a number means.
+/// The unit of a number, as settings and limits write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Things that are counted.

@@ -20,21 +20,21 @@ pub type Object = serde_json::Map<String, Json>;
 
 /// Why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum JsonCause {
     /// Something stands where it cannot stand.
     Syntax,
-    /// It ends too soon.
+    /// The text ends in the middle of a value.
     End,
-    /// It is nested too deep.
+    /// Arrays and objects are nested too deep.
     Depth,
 }
 
 /// A text that is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotJson {
-    /// Why it is not.
-    pub cause: Cause,
-    /// What is wrong with it.
+    /// The kind of mistake.
+    pub cause: JsonCause,
+    /// The mistake in words.
     pub message: String,
     /// On which line, counted from one.
     pub line: usize,
@@ -55,9 +55,9 @@ impl From<serde_json::Error> for NotJson {
         let full = error.to_string();
         let message = full.rsplit_once(" at line ").map_or(full.as_str(), |(message, _)| message).to_owned();
         let cause = match message.starts_with("recursion limit") {
-            true => Cause::Depth,
-            false if error.is_eof() => Cause::End,
-            false => Cause::Syntax,
+            true => JsonCause::Depth,
+            false if error.is_eof() => JsonCause::End,
+            false => JsonCause::Syntax,
         };
         NotJson { cause, message, line: error.line(), column: error.column() }
     }
@@ -99,7 +99,7 @@ impl JsonExt for Json {
     fn parse_prefix(text: &str) -> Result<(Json, usize), NotJson> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter();
         let nothing =
-            || NotJson { cause: Cause::End, message: "nothing here".to_owned(), line: 1, column: 1 };
+            || NotJson { cause: JsonCause::End, message: "nothing here".to_owned(), line: 1, column: 1 };
         let value = values.next().ok_or_else(nothing)??;
         Ok((value, values.byte_offset()))
     }

@@ -1,7 +1,7 @@
 //! Trouble of the machine, and what tells it from trouble of the work.
 //!
 //! A failing or full disk, no memory, no descriptors, a damaged repository: none of it says anything about
-//! the task at hand. Whoever meets such an error asks here, so that the same error is the same thing from
+//! the task at hand. The code that meets such an error asks here, so that the same error is the same thing from
 //! the system call to the protocol. Nothing here looks at the machine; numbers and words are arguments.
 
 use crate::run::{Failure, FailureKind};
@@ -9,7 +9,7 @@ use crate::run::{Failure, FailureKind};
 /// What is wrong with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MachineCause {
-    /// The disk fails.
+    /// A read, a write or a sync fails, or the file system is damaged.
     Disk,
     /// No room, no inodes or no quota is left.
     Space,
@@ -177,7 +177,7 @@ impl MachineCause {
     }
 }
 
-/// What a report says without the names of files in it, which anybody chooses: what stands in quotes, words
+/// What a report says without the names of files in it, which any commit can choose: text in quotes, words
 /// that are paths, and lines that tell of a merge, whose names git does not quote.
 fn without_names(said: &str) -> String {
     let tells = |part: &&str| {
@@ -192,7 +192,7 @@ fn without_names(said: &str) -> String {
     text.split(' ').filter(|word| !is_path(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A text without what stands in quotes. A quote that does not begin a word, such as an apostrophe, or that
+/// A text without its parts in quotes. A quote that does not begin a word, such as an apostrophe, or that
 /// nothing ends, is none.
 fn without_quotes(text: &str) -> String {
     let (mut out, mut rest, mut before) = (String::new(), text, ' ');

@@ -1,6 +1,6 @@
 //! The known name nearest to a wrong one: what "did you mean" says.
 //!
-//! Nothing here knows what the names are of; whoever refuses one tells which there are.
+//! Nothing here knows what the names are of; the code that refuses a name passes the names that exist.
 
 /// The known name nearest to a wrong one, if it is near enough to be a slip.
 pub fn nearest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {

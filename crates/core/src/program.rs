@@ -16,7 +16,7 @@ use crate::syntax::{Arg, Args, Exit, Expr, StatementKind, Step};
 use crate::types::Type;
 use crate::value::{Name, Value};
 
-/// A sound protocol.
+/// A protocol that was checked and found sound.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The protocol's name.
@@ -25,7 +25,7 @@ pub struct Program {
     pub digest: Name,
     /// What the instance is opened with.
     pub inputs: Vec<InputCode>,
-    /// The meters.
+    /// The meters that the protocol declares, in order.
     pub limits: Vec<LimitCode>,
     /// The tracked variables and their first values.
     pub tracks: Vec<(Name, Option<Expr>)>,
@@ -35,13 +35,13 @@ pub struct Program {
     pub redo: Option<Name>,
     /// The states; the first is the start.
     pub states: Vec<StateCode>,
-    /// Every declared edge.
+    /// Every edge of the document: from, to.
     pub edges: BTreeSet<(Name, Name)>,
     /// The place of each state in `states`, by its name.
     pub index: BTreeMap<Name, usize>,
 }
 
-/// The programs that a run decides by, whoever has made them.
+/// The programs that a run decides by: a library in the product, a table in tests.
 pub trait Programs: fmt::Debug + Send + Sync {
     /// The program of a sound protocol.
     fn program(&self, protocol: &str) -> Option<&Arc<Program>>;
@@ -79,7 +79,7 @@ crate::choices! {
 /// How runs of a protocol are drawn. It decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoardCode {
-    /// What its lines are.
+    /// The kind of board.
     pub kind: BoardKind,
     /// The states whose entry is no news.
     pub quiet: Vec<Name>,
@@ -87,21 +87,21 @@ pub struct BoardCode {
     pub rounds: Option<Name>,
 }
 
-/// An input.
+/// An input of a protocol.
 #[derive(Clone, Debug)]
 pub struct InputCode {
-    /// Its name.
+    /// The name that `INPUT` declares.
     pub name: Name,
     /// Its value when it is not given; `None` when it must be given.
     pub default: Option<Value>,
-    /// What it may be.
+    /// The type of its values.
     pub ty: Type,
 }
 
-/// A meter.
+/// A meter of a protocol.
 #[derive(Clone, Debug)]
 pub struct LimitCode {
-    /// Its name.
+    /// The name that `LIMIT` declares.
     pub meter: Name,
     /// The limit when the instance opens.
     pub limit: Expr,
@@ -113,18 +113,18 @@ pub struct LimitCode {
     pub target: Option<Name>,
 }
 
-/// A state.
+/// A state of a protocol.
 #[derive(Clone, Debug)]
 pub struct StateCode {
-    /// Its name.
+    /// The name that `STATE` declares.
     pub name: Name,
-    /// What it takes, with defaults.
+    /// Its parameters, with defaults.
     pub params: Vec<(Name, Option<Arg>)>,
     /// Its statements, in reading order.
     pub nodes: Vec<Node>,
     /// Changes when any statement of the state changes.
     pub code: Name,
-    /// Where its edges lead.
+    /// The states that its edges lead to.
     pub targets: Vec<Name>,
 }
 
@@ -150,15 +150,15 @@ pub struct Node {
 /// A call, looked up.
 #[derive(Clone, Debug)]
 pub struct CallCode {
-    /// Whom it asks.
+    /// The action, agent, protocol or person that the call is for.
     pub whom: Performer,
-    /// With what.
+    /// The arguments, not yet evaluated.
     pub args: Args,
     /// Parameters that must not be `none`.
     pub required: Vec<Name>,
     /// The parameter that takes the last result.
     pub piped: Option<Name>,
-    /// What it must answer.
+    /// The type that its answer must have.
     pub answer: Type,
     /// Its name as a branch of PARALLEL.
     pub branch: Name,

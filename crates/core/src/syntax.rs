@@ -17,7 +17,7 @@ use crate::value::{Name, Number};
 pub struct Span {
     /// Which source, by its place in the library.
     pub file: u32,
-    /// First byte.
+    /// The first byte of the range.
     pub start: u32,
     /// One past the last byte.
     pub end: u32,
@@ -38,9 +38,9 @@ impl Span {
 /// A name and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ident {
-    /// The name.
+    /// The name, as it is spelled.
     pub name: Name,
-    /// Where it stands.
+    /// The bytes of the name in its source.
     pub span: Span,
 }
 
@@ -83,7 +83,7 @@ pub struct InputDecl {
 /// The default of an input.
 #[derive(Clone, Debug)]
 pub enum Preset {
-    /// A value.
+    /// `= value`.
     Value(Expr),
     /// One of a closed set of words; the first is the default.
     Choice(Vec<Ident>),
@@ -94,7 +94,7 @@ pub enum Preset {
 pub struct LimitDecl {
     /// The meter's name.
     pub meter: Ident,
-    /// The limit.
+    /// The limit when no variant applies.
     pub limit: Expr,
     /// The limit when the input with that choice says this word.
     pub variant: Option<(Ident, Expr)>,
@@ -118,7 +118,7 @@ pub struct Track {
 pub struct GateDecl {
     /// Any of these gates.
     pub actions: Vec<Ident>,
-    /// The guarded state.
+    /// The state that a gate must come before.
     pub state: Ident,
 }
 
@@ -147,7 +147,7 @@ pub struct Pattern {
 pub struct State {
     /// The state's name.
     pub name: Ident,
-    /// What it takes.
+    /// Its parameters.
     pub params: Vec<Param>,
     /// Its statements.
     pub body: Block,
@@ -162,15 +162,15 @@ pub struct Param {
     pub default: Option<Arg>,
 }
 
-/// Statements in order.
+/// Statements in order, as they are indented under one line.
 pub type Block = Vec<Statement>;
 
 /// A statement and where it stands.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it is.
+    /// Its kind, with its parts.
     pub what: StatementKind,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
     /// Where it was pasted by USE, if it comes from a pattern.
     pub pasted: Option<Span>,
@@ -183,14 +183,14 @@ pub struct Statement {
 pub enum StatementKind {
     /// A step: something that may fail, and the ELSE that answers it.
     Step {
-        /// The step.
+        /// What is to be done.
         step: Step,
         /// What to do if it cannot do what it says.
         otherwise: Option<Block>,
     },
     /// `IF: condition → …`.
     If {
-        /// The condition.
+        /// The condition that must hold.
         condition: Expr,
         /// What to do when it holds.
         body: Block,
@@ -218,42 +218,42 @@ pub enum StatementKind {
 pub struct Use {
     /// The document that holds the pattern; this one without a name.
     pub protocol: Option<Ident>,
-    /// The pattern.
+    /// The pattern's name in that document.
     pub name: Ident,
-    /// Its arguments.
+    /// What its parameters are replaced by.
     pub args: Args,
 }
 
-/// The steps.
+/// The steps: all statements that can fail.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// `DO: name = | call PAYING meter KEEPING n`.
     Do {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
         /// Whether the last result is handed over.
         pipe: bool,
-        /// What is asked.
+        /// The call whose answer it is.
         call: Call,
         /// The meter that pays for the agent's tool calls.
         paying: Option<Paying>,
     },
     /// `DO: name = PARALLEL args` with branches.
     Parallel {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
         /// `quorum` and `timeout`.
         args: Args,
-        /// The branches.
+        /// The calls, one a branch.
         calls: Vec<Call>,
     },
     /// `DO: name = FOR EACH item IN list BY key UNTIL ANY` with a block.
     ForEach {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
-        /// What each item is called.
+        /// The name that the block uses for the item.
         item: Ident,
-        /// The list.
+        /// The expression that gives the items.
         list: Expr,
         /// The key of an item.
         by: Option<Expr>,
@@ -264,39 +264,39 @@ pub enum Step {
     },
     /// `CHECK: name = | call`.
     Check {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Ident,
         /// Whether the last result is handed over.
         pipe: bool,
-        /// What is asked.
+        /// The call of the gate.
         call: Call,
     },
     /// `WAIT: name = call`.
     WaitFor {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Option<Ident>,
-        /// What is waited for.
+        /// The call of the action that waits.
         call: Call,
     },
     /// `WAIT: name = word | word`.
     WaitWords {
-        /// What the word is called.
+        /// The name that the word is bound to.
         bind: Option<Ident>,
         /// The words that a person may say.
         words: Vec<Ident>,
     },
     /// `ASK: name = value args`.
     Ask {
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         bind: Ident,
-        /// The question.
+        /// The text that the person is shown.
         question: Arg,
         /// `choices`, and more for the person's eyes.
         args: Args,
     },
     /// `PAY: meter PER name IN expr`.
     Pay {
-        /// The meter.
+        /// The meter's name.
         meter: Ident,
         /// One payment for each key.
         per: Option<(Ident, Expr)>,
@@ -306,24 +306,24 @@ pub enum Step {
 /// `PAYING meter KEEPING n`.
 #[derive(Clone, Debug)]
 pub struct Paying {
-    /// The meter.
+    /// The meter's name.
     pub meter: Ident,
     /// How much must be left for the steps to come.
     pub keeping: u64,
 }
 
-/// What a step asks for.
+/// A call of an action, an agent, a protocol or a command.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Whom it asks.
+    /// The action, agent, protocol or command that is called.
     pub target: Target,
-    /// With what.
+    /// The arguments, by name or in order.
     pub args: Args,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
 }
 
-/// Whom a call asks.
+/// The action, agent, protocol or command that a call is for.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// An action of the catalogue.
@@ -336,7 +336,7 @@ pub enum Target {
     Shell(Template),
 }
 
-/// What EMIT records.
+/// The line or the event that EMIT records.
 #[derive(Clone, Debug)]
 pub enum Emit {
     /// A line of text.
@@ -350,20 +350,20 @@ pub enum Emit {
 pub enum Exit {
     /// `GOTO: STATE with args`.
     Goto {
-        /// Where to.
+        /// The state that it leads to.
         target: Ident,
         /// Whether the target is a pattern's parameter, still in braces.
         hole: bool,
-        /// What the state is told.
+        /// The parameters of the state.
         args: Args,
         /// Whether it stands for `ELSE STATE`, which also passes the failure's message as `reason`.
         by_else: bool,
     },
     /// `RETURN: verdict args`.
     Return {
-        /// How it ends.
+        /// The word of the end, such as `complete`.
         verdict: Ident,
-        /// What is handed over.
+        /// The values that the instance hands over.
         args: Args,
     },
     /// `STAY: value`.
@@ -393,7 +393,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// Where it stands.
+    /// The bytes of the expression in its source.
     pub fn span(&self) -> Span {
         match self {
             Arg::Words(words) => words.first().map_or(Span::default(), |first| {
@@ -410,7 +410,7 @@ impl Arg {
 pub struct Template {
     /// Its pieces.
     pub parts: Vec<TemplatePart>,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
 }
 
@@ -426,9 +426,9 @@ pub enum TemplatePart {
 /// An expression and where it stands.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// The kind, with its parts.
     pub kind: Box<ExprKind>,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
 }
 

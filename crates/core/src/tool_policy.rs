@@ -1,7 +1,7 @@
-//! The desk: whether an agent may make one call of a tool.
+//! Tool policy: whether an agent may make one call of a tool.
 //!
-//! The rule is pure: which tools a state gives, where they may write, how many calls are left. Whoever
-//! asks has resolved the path already, symbolic links and all; the desk never looks at a disk. It
+//! The rule is pure: which tools a state gives, where they may write, how many calls are left. The caller
+//! has resolved the path already, symbolic links and all; the policy never looks at a disk. It
 //! judges one call and counts nothing: the count is an argument.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub const KEPT: [&str; 2] = [".git", ".ftl"];
 /// What a tool does to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// It looks.
+    /// It only reads.
     Look,
     /// It changes a file.
     Change,
@@ -47,23 +47,23 @@ pub enum ResolvedPath {
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The tool.
+    /// The tool's name, as the agent calls it.
     pub tool: Name,
-    /// What it does.
+    /// What the tool does to the world.
     pub deed: Deed,
     /// The path that it is about, if any.
     pub spot: Option<ResolvedPath>,
 }
 
-/// What may be written.
+/// The files that an agent may write.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Write {
-    /// Nothing.
+    /// No file.
     #[default]
     Nothing,
     /// These files, and whatever is below these folders.
     Only(BTreeSet<String>),
-    /// The whole worktree.
+    /// Every file of the worktree, except the folders in `KEPT`.
     Anything,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Write {
 pub struct ToolAllowance {
     /// The tools that it has.
     pub tools: BTreeSet<Name>,
-    /// What it may write.
+    /// The files that it may write.
     pub write: Write,
     /// How many counted calls it has in all; nothing where only a meter of the protocol counts.
     pub calls: Option<u64>,
@@ -107,7 +107,7 @@ pub struct ToolAllowance {
     pub ask: BTreeSet<Name>,
 }
 
-/// What the desk says.
+/// The answer of the rule about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// The call may be made.

@@ -52,7 +52,7 @@ pub struct Field {
     pub ty: Type,
     /// Whether it must be there.
     pub required: bool,
-    /// What it means, for people.
+    /// The meaning, in a sentence for people.
     pub about: &'static str,
 }
 

@@ -110,7 +110,7 @@ impl fmt::Display for Number {
 /// Plain data: what a variable holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// Nothing is known.
+    /// No value: the name is unset, or the field is missing.
     #[default]
     None,
     /// Yes or no.

@@ -1,6 +1,6 @@
 //! What a text becomes as JSON, to the byte: what is stored and shown must never change unseen.
 
-use ftl_core::json::{Cause, Json, JsonExt as _};
+use ftl_core::json::{Json, JsonCause, JsonExt as _};
 
 /// Texts, and what they become: on one line, then without white space.
 const TEXTS: &[(&str, &str, &str)] = &[
@@ -60,35 +60,35 @@ const TEXTS: &[(&str, &str, &str)] = &[
 ];
 
 /// Texts that are none, and why.
-const ERRORS: &[(&str, Cause, &str)] = &[
-    ("", Cause::End, "1:0: EOF while parsing a value"),
-    (" \n ", Cause::End, "2:1: EOF while parsing a value"),
-    ("nul", Cause::End, "1:3: EOF while parsing a value"),
-    ("nope", Cause::Syntax, "1:2: expected ident"),
-    ("[1", Cause::End, "1:2: EOF while parsing a list"),
-    ("[1,", Cause::End, "1:3: EOF while parsing a value"),
-    ("[1,]", Cause::Syntax, "1:4: trailing comma"),
-    ("[1 2]", Cause::Syntax, "1:4: expected `,` or `]`"),
-    ("{", Cause::End, "1:1: EOF while parsing an object"),
-    ("{\"a\"", Cause::End, "1:4: EOF while parsing an object"),
-    ("{\"a\":", Cause::End, "1:5: EOF while parsing a value"),
-    ("{\"a\": \"b", Cause::End, "1:8: EOF while parsing a string"),
-    ("{\"a\": 1,}", Cause::Syntax, "1:9: trailing comma"),
-    ("{\n  \"a\": ,\n}", Cause::Syntax, "2:8: expected value"),
-    ("{a}", Cause::Syntax, "1:2: key must be a string"),
-    ("{1:2}", Cause::Syntax, "1:2: key must be a string"),
-    ("\"a\nb\"", Cause::Syntax, "2:0: control character (\\u0000-\\u001F) found while parsing a string"),
-    ("\"\\x\"", Cause::Syntax, "1:3: invalid escape"),
-    ("\"\\ud83d\"", Cause::Syntax, "1:8: unexpected end of hex escape"),
-    ("\"\\udc00\"", Cause::Syntax, "1:7: lone leading surrogate in hex escape"),
-    ("01", Cause::Syntax, "1:2: invalid number"),
-    ("1.", Cause::End, "1:2: EOF while parsing a value"),
-    ("+1", Cause::Syntax, "1:1: expected value"),
-    ("NaN", Cause::Syntax, "1:1: expected value"),
-    ("1e400", Cause::Syntax, "1:5: number out of range"),
-    ("-1e400", Cause::Syntax, "1:6: number out of range"),
-    ("1 2", Cause::Syntax, "1:3: trailing characters"),
-    ("{} x", Cause::Syntax, "1:4: trailing characters"),
+const ERRORS: &[(&str, JsonCause, &str)] = &[
+    ("", JsonCause::End, "1:0: EOF while parsing a value"),
+    (" \n ", JsonCause::End, "2:1: EOF while parsing a value"),
+    ("nul", JsonCause::End, "1:3: EOF while parsing a value"),
+    ("nope", JsonCause::Syntax, "1:2: expected ident"),
+    ("[1", JsonCause::End, "1:2: EOF while parsing a list"),
+    ("[1,", JsonCause::End, "1:3: EOF while parsing a value"),
+    ("[1,]", JsonCause::Syntax, "1:4: trailing comma"),
+    ("[1 2]", JsonCause::Syntax, "1:4: expected `,` or `]`"),
+    ("{", JsonCause::End, "1:1: EOF while parsing an object"),
+    ("{\"a\"", JsonCause::End, "1:4: EOF while parsing an object"),
+    ("{\"a\":", JsonCause::End, "1:5: EOF while parsing a value"),
+    ("{\"a\": \"b", JsonCause::End, "1:8: EOF while parsing a string"),
+    ("{\"a\": 1,}", JsonCause::Syntax, "1:9: trailing comma"),
+    ("{\n  \"a\": ,\n}", JsonCause::Syntax, "2:8: expected value"),
+    ("{a}", JsonCause::Syntax, "1:2: key must be a string"),
+    ("{1:2}", JsonCause::Syntax, "1:2: key must be a string"),
+    ("\"a\nb\"", JsonCause::Syntax, "2:0: control character (\\u0000-\\u001F) found while parsing a string"),
+    ("\"\\x\"", JsonCause::Syntax, "1:3: invalid escape"),
+    ("\"\\ud83d\"", JsonCause::Syntax, "1:8: unexpected end of hex escape"),
+    ("\"\\udc00\"", JsonCause::Syntax, "1:7: lone leading surrogate in hex escape"),
+    ("01", JsonCause::Syntax, "1:2: invalid number"),
+    ("1.", JsonCause::End, "1:2: EOF while parsing a value"),
+    ("+1", JsonCause::Syntax, "1:1: expected value"),
+    ("NaN", JsonCause::Syntax, "1:1: expected value"),
+    ("1e400", JsonCause::Syntax, "1:5: number out of range"),
+    ("-1e400", JsonCause::Syntax, "1:6: number out of range"),
+    ("1 2", JsonCause::Syntax, "1:3: trailing characters"),
+    ("{} x", JsonCause::Syntax, "1:4: trailing characters"),
 ];
 
 fn render(error: &ftl_core::json::NotJson) -> String {
@@ -119,7 +119,7 @@ fn nesting_has_a_limit() {
     assert_eq!(Json::parse(&nested(127)).unwrap().to_string(), nested(127));
     for text in [nested(128), "[".repeat(100_000), "{\"a\":".repeat(128)] {
         let error = Json::parse(&text).unwrap_err();
-        assert_eq!((error.cause, error.message.as_str()), (Cause::Depth, "recursion limit exceeded"));
+        assert_eq!((error.cause, error.message.as_str()), (JsonCause::Depth, "recursion limit exceeded"));
     }
 }
 
@@ -169,11 +169,11 @@ fn a_prefix_is_read_and_measured() {
         assert_eq!(Json::parse_prefix(text).map(|(_, end)| end), Ok(wanted), "{text}");
     }
     let cases = [
-        ("", Cause::End, "1:1: nothing here"),
-        ("  ", Cause::End, "1:1: nothing here"),
-        ("{a}", Cause::Syntax, "1:2: key must be a string"),
-        ("12x", Cause::Syntax, "1:3: trailing characters"),
-        ("{\"a\": [1,", Cause::End, "1:9: EOF while parsing a value"),
+        ("", JsonCause::End, "1:1: nothing here"),
+        ("  ", JsonCause::End, "1:1: nothing here"),
+        ("{a}", JsonCause::Syntax, "1:2: key must be a string"),
+        ("12x", JsonCause::Syntax, "1:3: trailing characters"),
+        ("{\"a\": [1,", JsonCause::End, "1:9: EOF while parsing a value"),
     ];
     for (text, cause, wanted) in cases {
         let error = Json::parse_prefix(text).unwrap_err();

@@ -1,7 +1,7 @@
-//! Git: whether everything is there that journals, records and refs name, and whether dead locks hold anybody.
+//! Git: whether everything is there that journals, records and refs name, and whether dead locks are in the way.
 //!
 //! Where no run has worked with git there is nothing to look at, and nothing is made. What exists twice and was lost
-//! once is given back; locks that a killed git of ours has left are removed. Somebody else's lock is only told.
+//! once is given back; locks that a killed git of ours has left are removed. Another program's lock is only reported.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ use ftl_store::{RunRow, Store};
 /// files before it stands in the store.
 const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Runs that should move and that nobody drives; and the files of owners that are dead.
+/// Runs that should move and have no driver; and the files of owners that are dead.
 pub(super) fn leases(place: &StateFolder, rows: &[RunRow], found: &mut DoctorReport) {
     let (mut ours, mut left) = (0_usize, 0_usize);
     for row in rows.iter().filter(|row| !row.settled && row.head > 0) {
@@ -66,7 +66,7 @@ fn remove_dead_owners(folder: &Path) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Whether somebody who lives drives the run of a mark; `None` if it names no run of this store.
+/// Whether a live process drives the run of a mark; `None` if it names no run of this store.
 fn is_driven(place: &StateFolder, store: &dyn Store, run: &RunId) -> Result<Option<bool>, SessionError> {
     let Some(row) = store.run(run)? else { return Ok(None) };
     Ok(Some(driven(place, &row)? != Driven::ByNobody))
@@ -80,7 +80,7 @@ fn run_of(key: &str) -> Option<RunId> {
     }
 }
 
-/// Attempts that nobody waits for are ended, and their files removed.
+/// Attempts that no driver waits for are ended, and their files removed.
 pub(super) fn attempts(place: &StateFolder, store: &dyn Store, found: &mut DoctorReport) {
     let all = match process::attempts(&place.attempts()) {
         Ok(all) => all,
@@ -119,7 +119,7 @@ pub(super) fn attempts(place: &StateFolder, store: &dyn Store, found: &mut Docto
     found.otherwise_fine(Area::Attempts, format!("{working} at work, none without an owner"));
 }
 
-/// Says that files lie where only ours belong. They are somebody's, and are left alone.
+/// Says that files lie where only ours belong. They may be a person's, and are left alone.
 fn left_alone(area: Area, folder: &Path, strange: usize, found: &mut DoctorReport) {
     if strange > 0 {
         let text = format!("{} in `{}` not made by ftl", counted(strange, "file"), folder.display());
@@ -144,7 +144,7 @@ fn end(key: &str, attempt: &AttemptFile, found: &mut DoctorReport) -> bool {
     false
 }
 
-/// Processes that carry the mark of a run which nobody drives, and that no attempt holds.
+/// Processes that carry the mark of a run without a driver, and that no attempt holds.
 pub(super) fn processes(place: &StateFolder, store: &dyn Store, found: &mut DoctorReport) {
     let marked = match marked() {
         Ok(marked) => marked,

@@ -2,8 +2,9 @@
 //!
 //! It looks at settings, the place, the machine, the store, journals, leases, attempts, leftover
 //! processes, what is named in git, and stray files. What it may do by itself: have git look away from the
-//! state, make the store private, remove files that nobody needs and locks of dead gits of ours, give objects
-//! back to the repository, end processes that nobody owns. It never writes into the store, never makes one, never deletes work, and never prints.
+//! state, make the store private, remove files that are of no use any more and locks of dead gits of ours, give
+//! objects back to the repository, end processes that no driver owns. It never writes into the store, never makes
+//! one, never deletes work, and never prints.
 
 mod git;
 mod journals;
@@ -54,7 +55,7 @@ pub struct Examination {
     pub deep: bool,
 }
 
-/// What a finding is about.
+/// The areas that the doctor looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Area {
@@ -70,7 +71,7 @@ pub enum Area {
     Tests,
     /// Whether the tests pass on what work begins from.
     Base,
-    /// The state folder.
+    /// The folder `.ftl`: its owner, its modes, and what git sees of it.
     Place,
     /// What the machine must be able to do.
     Machine,
@@ -80,15 +81,15 @@ pub enum Area {
     Chains,
     /// Whether journals make the runs that are shown.
     Journals,
-    /// Who drives the runs.
+    /// The leases of runs and the files of their owners.
     Leases,
-    /// Attempts of actions.
+    /// Attempts that no driver waits for.
     Attempts,
-    /// Processes that nobody owns.
+    /// Processes that no driver owns.
     Processes,
     /// What journals, records and refs name in the repository.
     Git,
-    /// Where agents write.
+    /// The worktrees in which agents write.
     Worktrees,
     /// Other files beside the store.
     Files,
@@ -123,7 +124,7 @@ impl Area {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// All is well.
+    /// There is nothing to do.
     Fine,
     /// It was not, and was put right.
     Mended,
@@ -148,7 +149,7 @@ impl Level {
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
-    /// What it is about.
+    /// The area that it is about.
     pub area: Area,
     /// How bad it is.
     pub level: Level,
@@ -208,7 +209,7 @@ impl DoctorReport {
     }
 }
 
-/// Looks at everything. It takes no lock for longer than it looks, and disturbs nobody who works.
+/// Looks at everything. It takes no lock for longer than it looks, and keeps no run from its work.
 pub fn examine(asked: &Examination) -> DoctorReport {
     let mut found = DoctorReport::default();
     settings(asked, &mut found);
@@ -307,7 +308,7 @@ fn excluded(place: &StateFolder, found: &mut DoctorReport) {
     }
 }
 
-/// What every attempt stands on.
+/// Looks at what every attempt needs of the machine.
 fn machine(found: &mut DoctorReport) {
     let hint = "ftl needs Linux with /proc and pidfds; a sandbox or container may hide them";
     if !matches!(table::entry(getpid().as_raw_nonzero().get()), Ok(Some(_))) || table::boot_id().is_err() {

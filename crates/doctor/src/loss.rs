@@ -101,8 +101,8 @@ fn bring_back(place: &StateFolder, ends: &[RunEnd]) -> Result<Vec<Rewound>, Loss
     Ok(rewound)
 }
 
-/// Ends what is left of a run's attempts: nobody may write into a worktree that is about to be closed, and nobody will
-/// ask about an attempt whose number is given again.
+/// Ends what is left of a run's attempts: no process may write into a worktree that is about to be closed, and no
+/// driver will ask about an attempt whose number is given again.
 fn end_attempts(place: &StateFolder, end: &RunEnd) -> Result<(), LossError> {
     let run = &end.journal.run;
     let failed = |error: &dyn fmt::Display| LossError::Leftovers(error.to_string());

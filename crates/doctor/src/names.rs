@@ -1,5 +1,5 @@
 //! Names of files that `ftl` makes beside its store. Upkeep removes nothing whose name is none of these, whatever
-//! folder it lies in: `thesis.odt` is nobody's attempt.
+//! folder it lies in: `thesis.odt` is no attempt.
 
 use std::ffi::OsStr;
 
@@ -57,7 +57,7 @@ pub(super) fn is_spool(name: &OsStr) -> bool {
     })
 }
 
-/// Whether a file was to replace another one, and whoever wrote it was killed: `.name.0123456789abcdef.tmp`.
+/// Whether a file was to replace another one, and the process that wrote it was killed: `.name.0123456789abcdef.tmp`.
 pub(super) fn is_unfinished(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix('.'))

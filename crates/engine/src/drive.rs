@@ -1,9 +1,9 @@
 //! Driving a run: one loop puts everything that comes in into one order.
 //!
-//! Outcomes of hands, orders of people, the passing of time and the wish to stop all go through the
+//! Outcomes of executors, orders of people, the passing of time and the wish to stop all go through the
 //! driver one after the other. The loop ends when nothing moves any more without a person. It does
-//! nothing itself: hands do. What it does with each thing that comes in is the `Wheel`, which has no
-//! threads and looks at no clock but the one it is given, so that the simulation turns the same wheel.
+//! nothing itself: executors do. What it does with each thing that comes in is the `Dispatcher`, which has no
+//! threads and looks at no clock but the one it is given, so that the simulation runs the same code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use ftl_store::summary::Summary;
 /// How often orders of other processes are looked for.
 pub const POLL: Duration = Duration::from_millis(100);
 
-/// How long hands have for their last words when the engine is stopped.
+/// How long executors have for their last reports when the engine is stopped.
 pub const MAX_GOODBYE: Duration = Duration::from_millis(1200);
 
 /// The wish to stop: said once, everything is put away first; said twice, it is over at once.
@@ -41,7 +41,7 @@ impl StopSignal {
         self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
 
-    /// Takes it back: whoever said it was heard, and what comes next is not meant.
+    /// Takes it back: the signals so far were heard, and what comes next is not meant.
     pub fn take_back(&self) {
         self.0.store(0, Ordering::SeqCst);
     }
@@ -87,7 +87,7 @@ pub fn drive(
     match ended {
         Ok(stopped) => {
             let summary = wheel.driver.summary().clone();
-            // A run that cannot be given back is taken by whoever finds its owner dead.
+            // A run that cannot be given back is taken by the process that finds its owner dead.
             let _ = wheel.driver.release();
             Ok(if stopped { DriveEnd::Stopped(summary) } else { DriveEnd::Rests(summary) })
         }
@@ -191,7 +191,7 @@ pub struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// A wheel for one run; what hands tell goes to the desk.
+    /// A dispatcher for one run; what executors report goes to the channel `desk`.
     pub fn new(
         driver: Driver,
         hands: &'a dyn Hands,
@@ -224,7 +224,7 @@ impl<'a> Dispatcher<'a> {
     pub fn first(&mut self, todo: Todo) -> Result<(), DriveError> {
         self.watch.see(&todo.entries, self.driver.summary());
         for key in todo.cancel {
-            // It was cancelled before the engine died, and nobody heard its last words.
+            // It was cancelled before the engine died, and its last report was lost.
             self.write_off(key, None)?;
         }
         self.look_for_orders()?;
@@ -353,7 +353,7 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    /// Takes what a hand tells.
+    /// Takes the report of a job.
     pub fn hear(&mut self, told: JobReport) -> Result<(), DriveError> {
         match told {
             JobReport::Report(instance, action, report) => {
@@ -407,7 +407,7 @@ impl<'a> Dispatcher<'a> {
         (outcome, report.usage)
     }
 
-    /// A service that is still silent is left alone for longer, with everybody who waits for it.
+    /// A service that is still silent is left alone for longer, with every action that waits for it.
     fn probed(&mut self, service: &str, up: bool) -> Result<(), DriveError> {
         self.services.probed(service, up);
         if up {
@@ -455,7 +455,7 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    /// Takes what a hand tells while everything is being stopped: nothing new begins.
+    /// Takes the report of a job while everything is being stopped: nothing new begins.
     pub fn hear_last(&mut self, told: JobReport) -> Result<(), DriveError> {
         match told {
             JobReport::Report(instance, action, report) => {

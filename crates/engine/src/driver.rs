@@ -1,7 +1,7 @@
 //! The driver of one run: every input goes through `take`, in one order.
 //!
 //! Append and sync, apply, and only then hand out what is to be done. It has no threads, no clock and
-//! no hands of its own, so that the simulation drives runs with the very same code. It never decides:
+//! no executors of its own, so that the simulation drives runs with the very same code. It never decides:
 //! `Run::decide` does.
 
 use std::fmt;
@@ -29,7 +29,7 @@ const MIN_LAST: u64 = 1_000;
 pub struct Todo {
     /// Actions to start; their entries are in the journal.
     pub start: Vec<Action>,
-    /// Actions at work whose answers nobody waits for any more.
+    /// Actions at work whose answers the run no longer waits for.
     pub cancel: Vec<(InstanceId, ActionId)>,
     /// Why the input was refused, if it was.
     pub refusal: Option<Refusal>,
@@ -74,7 +74,7 @@ impl std::error::Error for DriveError {}
 pub struct Opening {
     /// The name of the protocol of the root instance.
     pub protocol: Name,
-    /// What it is opened with.
+    /// The values of its inputs.
     pub inputs: Fields,
     /// What it may use, and who stands in for people.
     pub terms: Terms,
@@ -232,7 +232,7 @@ impl Driver {
         // nothing in it: an owner that lost the run since it took it must not act.
         //
         // The summary must say what the run will be, so the facts are applied to the run in memory
-        // before they are kept. Nobody acts on it before they are: if they cannot be kept, this
+        // before they are kept. No action is started before they are: if they cannot be kept, this
         // driver is worth nothing any more.
         let append = self.prepare(&decision, order)?;
         if let Err(error) = self.store.append(&self.lease, append) {

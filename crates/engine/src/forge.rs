@@ -1,6 +1,6 @@
 //! A forge: where work is merged through a pull request.
 //!
-//! One small trait, and one speaker of the GitHub-compatible interface. The token comes out of the variable that
+//! One small trait, and one client of the GitHub-compatible interface. The token comes out of the variable that
 //! the settings name and goes nowhere but to the forge and its repository: no redirect is followed, nothing of it
 //! is printed, and a file that came with a repository cannot send it elsewhere.
 
@@ -34,7 +34,7 @@ pub use ftl_core::run::PULL;
 pub struct Pull {
     /// The number by which the forge names it.
     pub number: u64,
-    /// Where people see it.
+    /// The address of its page for people.
     pub url: String,
     /// The commit that it was merged as, once it was.
     pub merged: Option<String>,
@@ -49,14 +49,14 @@ pub struct Pull {
 pub struct Checks {
     /// The names of the checks that failed.
     pub red: Vec<String>,
-    /// Those that are not done.
+    /// The checks that are not done.
     pub running: Vec<String>,
 }
 
 /// A pull request that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct PullRequest<'a> {
-    /// What it is called.
+    /// Its title.
     pub title: &'a str,
     /// The text below the title.
     pub body: &'a str,
@@ -95,7 +95,7 @@ impl fmt::Display for ForgeError {
 impl std::error::Error for ForgeError {}
 
 /// What is asked of a forge. Each may be asked again after a crash. Nothing is asked twice by itself: after a
-/// silence nobody knows what was done, so a second request looks first.
+/// silence it is not known what was done, so a second request looks first.
 pub trait Forge: Send + Sync {
     /// The pull request of a branch, made if there is none that is open or merged.
     fn pull(&self, wanted: &PullRequest<'_>) -> Result<Pull, ForgeError>;
@@ -171,7 +171,7 @@ impl Reached {
         format!("the forge at {}", self.url)
     }
 
-    /// Where git pushes to.
+    /// The address that git pushes to.
     pub fn remote(&self) -> &str {
         &self.remote
     }
@@ -190,7 +190,7 @@ pub struct GitHub {
 }
 
 impl GitHub {
-    /// A speaker; nothing is asked yet.
+    /// A client; nothing is asked yet.
     pub fn new(reached: Reached) -> GitHub {
         GitHub::within(reached, MAX_TIME)
     }
@@ -244,7 +244,7 @@ impl GitHub {
 /// A status, how long the forge asks to be left alone, and what it said.
 type Answered = (u16, Option<Duration>, Json);
 
-/// Whether a status says that nobody is there to answer now. Limits of how often one may ask come as 429, or as
+/// Whether a status says that the service does not answer now. Limits of how often one may ask come as 429, or as
 /// 403 with when to come back.
 fn is_silence(status: u16, is_told_to_wait: bool) -> bool {
     status >= 500 || matches!(status, 408 | 429) || (status == 403 && is_told_to_wait)
@@ -415,7 +415,7 @@ mod tests {
 
     fn say(stream: &mut TcpStream, body: &str) {
         let head = format!("HTTP/1.1 200 x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-        // Whoever has read enough hangs up.
+        // A client that has read enough hangs up.
         let _ = stream.write_all(format!("{head}{body}").as_bytes());
     }
 

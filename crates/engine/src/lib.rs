@@ -1,4 +1,4 @@
-//! The hands of `ftl`: the journal, the driver, processes, and what carries actions out.
+//! The engine of `ftl`: the driver of runs, the executors of actions, and the sessions that put them together.
 //!
 //! Order is everything here: append and sync, apply, act. Nothing in this crate decides what comes
 //! next; `ftl-core` does. Nothing in this crate prints.

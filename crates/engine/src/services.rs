@@ -96,7 +96,7 @@ impl Services {
         }
     }
 
-    /// What waited was asked again.
+    /// Notes that the actions that waited were asked again.
     pub fn ticked(&mut self) {
         self.up.clear();
     }

@@ -9,37 +9,37 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// Milliseconds since 1970.
-pub type Time = u64;
+/// Milliseconds since 1970, in UTC.
+pub type WallTime = u64;
 
 /// Tells the time in milliseconds since 1970, and never goes backwards.
 pub trait Clock: Send + Sync {
-    /// Now.
-    fn now(&self) -> Time;
+    /// The time now.
+    fn now(&self) -> WallTime;
 }
 
 /// The clock of a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
-    base: Time,
+    base: WallTime,
     began: Instant,
 }
 
 impl SystemClock {
     /// A clock that is not behind a time already written down.
-    pub fn not_before(known: Time) -> SystemClock {
+    pub fn not_before(known: WallTime) -> SystemClock {
         SystemClock { base: wall().max(known), began: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    fn now(&self) -> Time {
+    fn now(&self) -> WallTime {
         self.base.saturating_add(millis(self.began.elapsed()))
     }
 }
 
 /// What the wall says, for labels only.
-pub fn wall() -> Time {
+pub fn wall() -> WallTime {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
 }
 
@@ -68,6 +68,6 @@ fn stamp(since: Duration) -> Timestamp {
 }
 
 /// A duration in milliseconds.
-pub fn millis(duration: Duration) -> Time {
+pub fn millis(duration: Duration) -> WallTime {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

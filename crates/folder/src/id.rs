@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Letters and digits that nobody confuses when reading them aloud.
+/// Letters and digits that people do not confuse when they read them aloud.
 const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 
 /// How long a run's name is.
@@ -25,12 +25,12 @@ impl RunId {
         RunId((0..RUN_ID_LETTERS).map(letter).collect())
     }
 
-    /// A new name.
+    /// A new name, out of random bytes of the kernel.
     pub fn random() -> io::Result<RunId> {
         Ok(RunId::of(random()?))
     }
 
-    /// The name.
+    /// The letters of the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

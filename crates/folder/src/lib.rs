@@ -1,10 +1,10 @@
 //! The folder `.ftl`: everything below it is opened without following a link.
 //!
-//! Whoever can put a link below `.ftl` (git, when a repository is cloned, or an agent) could otherwise have us
+//! A link below `.ftl` (from git, when a repository is cloned, or from an agent) could otherwise have us
 //! read, write or remove a person's files anywhere. So a path is walked part by part from the folder that holds
 //! `.ftl`, each part opened below the one before it, and what was opened is what is used: a link that is put there
 //! between a look and the use of it is met, not followed. Where a path has no part `.ftl`, only its last part must
-//! be no link. What stands in the place of a file must be a file: a pipe keeps nobody waiting.
+//! be no link. A file is opened only if it is one: a pipe in its place keeps no process waiting.
 //!
 //! It sees nothing else of ours: nothing in here knows of runs, stores or settings, and nothing is ever removed that the caller did not name.
 
@@ -99,7 +99,7 @@ impl<'path> Way<'path> {
     }
 
     /// Opens what the first so many parts lead to in one call, where the kernel can walk as we do and there is no link
-    /// on the whole way. Whatever else stands there is found out part by part.
+    /// on the whole way. Anything else on the way is found out part by part.
     fn leap(&self, count: usize, flags: OFlags, mode: Mode) -> Option<rustix::io::Result<OwnedFd>> {
         if count < 2 {
             return None;
@@ -165,7 +165,7 @@ fn kind_at(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<FileType> {
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// To read it.
+    /// For reading only.
     Read,
     /// To read and write it where it stands; it is made if it is missing.
     Update,
@@ -234,12 +234,12 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_up_to(open(path, OpenMode::Read)?, path, most)
 }
 
-/// The bytes of a file that somebody named, of at most so many. Links outside of `.ftl` are theirs and are followed.
+/// The bytes of a file that a person named, of at most so many. Links outside of `.ftl` are theirs and are followed.
 pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_up_to(open_named(path)?, path, most)
 }
 
-/// Opens a file that somebody named, to read it. Links outside of `.ftl` are theirs and are followed.
+/// Opens a file that a person named, to read it. Links outside of `.ftl` are theirs and are followed.
 pub fn open_named(path: &Path) -> io::Result<File> {
     if is_inside(path) { open(path, OpenMode::Read) } else { File::open(path) }
 }
@@ -264,7 +264,7 @@ pub fn read_to_string(path: &Path, most: u64) -> io::Result<String> {
     text(read(path, most)?)
 }
 
-/// The text of a file that somebody named.
+/// The text of a file that a person named.
 pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
     text(read_named(path, most)?)
 }
@@ -282,7 +282,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Copies a file to where only we write; what was there gives way.
+/// Copies a file to where only we write; the earlier content of the target is lost.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_named(from)?;
     let mut target = open_as(to, OpenMode::Update, 0o644)?;
@@ -290,24 +290,24 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut source, &mut target).map(drop)
 }
 
-/// What stands at a path, as it would be opened. A link at its end is told as a link.
+/// The metadata of what is at a path, as it would be opened. A link at its end is told as a link.
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     File::from(Way::of(path)?.reach(path, flags, Mode::empty())?).metadata()
 }
 
-/// What stands at a path, to be compared with a file that is known already: whichever way the path leads, equal numbers
-/// are that file. Never before a use of what stands there.
+/// The metadata of what is at a path, to be compared with a file that is known already: whichever way the path leads,
+/// equal numbers are that file. Never before a use of what is at the path.
 pub fn peek(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path)
 }
 
-/// Whether a plain file stands there.
+/// Whether a path is a plain file.
 pub fn is_file(path: &Path) -> bool {
     metadata(path).is_ok_and(|found| found.is_file())
 }
 
-/// Whether a folder stands there, with no link on the way.
+/// Whether a path is a folder, with no link on the way.
 pub fn is_folder(path: &Path) -> bool {
     metadata(path).is_ok_and(|found| found.is_dir())
 }
@@ -323,7 +323,7 @@ pub fn make_as(path: &Path, mode: u32) -> io::Result<()> {
     way.walk(way.parts.len(), Some(Mode::from(mode))).map(drop)
 }
 
-/// Makes a folder that somebody named, with those above it: outside of `.ftl` as anybody would.
+/// Makes a folder that a person named, with those above it: outside of `.ftl` with links followed.
 pub fn make_anywhere(path: &Path) -> io::Result<()> {
     if is_inside(path) {
         let way = Way::of(path)?;
@@ -363,17 +363,17 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     Ok(rustix::fs::renameat(&old, from, &new, to)?)
 }
 
-/// What a name stands for.
+/// The kind of thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A folder.
+    /// A folder, which may hold more names.
     Folder,
     /// A plain file.
     File {
         /// Whether it has another name somewhere.
         has_other_names: bool,
     },
-    /// A link.
+    /// A link, which is never followed.
     Link,
     /// A pipe, a socket, a device.
     Other,
@@ -387,7 +387,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder.
+    /// Opens a folder; no part of the way below `.ftl` may be a link.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let way = Way::of(path)?;
         let open = way.walk(way.parts.len(), None)?;
@@ -415,7 +415,7 @@ impl Folder {
         Ok(accessat(&self.open, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
     }
 
-    /// Where it was opened.
+    /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -475,7 +475,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// What it is itself.
+    /// The metadata of the folder itself.
     pub fn own_metadata(&self) -> io::Result<Metadata> {
         File::from(self.open.try_clone()?).metadata()
     }
@@ -531,7 +531,7 @@ pub fn sync(path: &Path) -> io::Result<()> {
     Folder::open(path)?.sync()
 }
 
-/// A file without a name, in a folder: nobody else can open it, and it is gone with its last descriptor.
+/// A file without a name, in a folder: no other process can open it, and it is gone with its last descriptor.
 pub fn unnamed(path: &Path) -> io::Result<File> {
     let way = Way::of(path)?;
     let at = way.walk(way.parts.len(), None)?;

@@ -7,12 +7,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Locks a file against everybody else if nobody has it locked; whether it is locked now.
+/// Locks a file for this process alone if no other has it locked; whether it is locked now.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     taken(file.try_lock())
 }
 
-/// Locks a file against those who want it alone, if nobody has it alone; whether it is locked now.
+/// Locks a file against those who want it alone, if no process has it alone; whether it is locked now.
 pub fn try_share(file: &File) -> io::Result<bool> {
     taken(file.try_lock_shared())
 }
@@ -36,7 +36,7 @@ pub fn wait(file: &File, is_shared: bool) -> io::Result<()> {
     }
 }
 
-/// Whether a file that is open is the one at a path: a lock of a file that was removed is nobody's lock.
+/// Whether a file that is open is the one at a path: a lock of a file that was removed locks nothing.
 pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
     match super::metadata(path) {

@@ -1,4 +1,4 @@
-//! A name in a folder that is open: what is moved, made or removed by it is what stands in that folder, wherever
+//! A name in a folder that is open: what is moved, made or removed by it is in that folder, wherever
 //! the path leads by then.
 
 use std::ffi::{OsStr, OsString};
@@ -36,12 +36,12 @@ impl NameIn {
         Ok(NameIn { path, folder, name: name.to_owned() })
     }
 
-    /// Where it was found.
+    /// The path under which it was found.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Holds on to what has the name, without opening it: nobody else gets its inode meanwhile.
+    /// Holds on to what has the name, without opening it: no other file gets its inode meanwhile.
     pub fn pin(&self) -> io::Result<File> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?))

@@ -9,17 +9,17 @@ use super::{MAX_NAMES, tracked};
 /// Why something below `.ftl` is left alone. It comes inside of an [`io::Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FolderRefusal {
-    /// A link stands there, or on the way there.
+    /// The path is a link, or a part of the way is one.
     Link(PathBuf),
     /// Something that is no folder stands on the way.
     NotAFolder(PathBuf),
-    /// Something that is no plain file stands there.
+    /// The path is something else than a plain file.
     NotAFile(PathBuf),
     /// A file has another name elsewhere, and writing into it would change what lies there.
     HasOtherNames(PathBuf),
     /// A file is larger than what is read.
     TooLarge {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
         /// The most that is read.
         most: u64,

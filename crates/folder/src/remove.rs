@@ -40,8 +40,8 @@ pub enum Sweep {
     Remove,
 }
 
-/// Walks through a folder and removes what nobody keeps. `judge` is told the path from that folder on and whether a
-/// folder stands there. No link is followed; folders that are entered may be used as the mode says afterwards.
+/// Walks through a folder and removes what `judge` does not keep. `judge` is told the path from that folder on and
+/// whether it is a folder. No link is followed; folders that are entered may be used as the mode says afterwards.
 pub fn sweep(path: &Path, mode: u32, judge: &mut dyn FnMut(&Path, bool) -> Sweep) -> io::Result<()> {
     let top = rustix::fs::openat(CWD, path, FOLDER, Mode::empty())?;
     Ok(sweep_in(&top, Path::new(""), (Mode::from(mode), MAX_DEPTH), judge)?)

@@ -32,7 +32,7 @@ pub fn replace_own(file: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The same for a file that can be create_beside again: nobody waits for the disk.
+/// The same for a file that can be made again: the caller does not wait for the disk.
 pub fn replace_soon(file: &Path, bytes: &[u8]) -> io::Result<()> {
     Beside::create_beside(file, bytes, Wait::No)?.install().map(drop)
 }
@@ -62,7 +62,7 @@ impl Beside {
         Beside::create_beside(file, bytes, Wait::Yes)
     }
 
-    /// The same, so that nobody can change it without changing its mark: whoever writes into it later gives it a
+    /// The same, so that no change goes without a new mark: a process that writes into it later gives it a
     /// later time, also within the same tick of the clock.
     pub fn marked(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
         Beside::create_beside(file, bytes, Wait::Marked)
@@ -71,7 +71,7 @@ impl Beside {
     fn create_beside(file: &Path, bytes: &[u8], wait: Wait) -> io::Result<Beside> {
         file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         let (folder, name) = Way::of(file)?.parent()?;
-        // A name that nobody else has taken, also no process with our number that was killed.
+        // A name that no other process has taken, also none with our number that was killed.
         let own = super::id::random()?;
         let own = OsString::from(format!(".{}.{own:016x}.tmp", name.to_string_lossy()));
         let new = rustix::fs::openat(&folder, &own, OpenMode::New.flags() | PLAIN, Mode::from(0o666))?;
@@ -89,11 +89,11 @@ impl Beside {
         Ok(beside)
     }
 
-    /// Whoever could use the file that is replaced can use the new one, and it stays its owner's.
+    /// Users who could use the file that is replaced can use the new one, and it stays its owner's.
     fn keep_mode(&self, new: &File) -> io::Result<()> {
         match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
-                // Only root can give a file away; for everybody else the owner is right already.
+                // Only root can give a file away; for every other user the owner is right already.
                 let _ = fchown(new, Some(before.st_uid), Some(before.st_gid));
                 Ok(rustix::fs::fchmod(new, Mode::from_raw_mode(before.st_mode))?)
             }
@@ -101,7 +101,7 @@ impl Beside {
         }
     }
 
-    /// Puts it in the place of the file; what it is known by as long as nobody touches it.
+    /// Puts it in the place of the file; the mark that the file has as long as it is not changed.
     pub fn install(mut self) -> io::Result<String> {
         rustix::fs::renameat(&self.folder, &self.own, &self.folder, &self.name)?;
         self.installed = true;

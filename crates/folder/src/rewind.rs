@@ -10,9 +10,9 @@ use crate::id::RunId;
 /// What a journal still knows of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEnd {
-    /// The run.
+    /// The name of the run.
     pub run: RunId,
-    /// Its last entry.
+    /// The number of its last entry.
     pub last: u64,
     /// The instances that were opened.
     pub instances: BTreeMap<u32, KnownInstance>,
@@ -30,13 +30,13 @@ pub struct KnownInstance {
 /// What was brought back of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewound {
-    /// The run.
+    /// The name of the run.
     pub run: RunId,
     /// Its branch, as people say it.
     pub branch: String,
-    /// Where the branch was.
+    /// The commit that the branch was at.
     pub was: String,
-    /// Where it is.
+    /// The commit that the branch is at now.
     pub now: String,
     /// The ref that has what landed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub struct Rewound {
 /// A worktree that was closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedWorktree {
-    /// Its name.
+    /// The worktree's name.
     pub id: String,
     /// The ref under which is kept what existed only there; none where nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

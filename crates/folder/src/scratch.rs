@@ -1,9 +1,9 @@
-//! Temporary folders that go away with whoever made them, also when that was killed.
+//! Temporary folders that go away with the process that made them, also when that was killed.
 //!
 //! A folder is called `ftl-` and eight letters and holds a file that its maker has locked for as long as it lives.
-//! Whoever makes the next one, and the doctor, remove those whose lock is free. Only folders are removed that have
-//! such a name, belong to us alone, and hold such a file; those of earlier versions, which hold none, only when they
-//! are a day old and nothing is in them but sockets that nobody answers.
+//! The process that makes the next one, and the doctor, remove those whose lock is free. Only folders are removed
+//! that have such a name, belong to us alone, and hold such a file; those of earlier versions, which hold none, only
+//! when they are a day old and nothing is in them but sockets that no process answers.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata};
@@ -28,7 +28,7 @@ pub const MAX_REMOVED: usize = 100;
 /// How old a folder without a lock must be.
 const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often a new folder is made when somebody has taken the last one for a dead one's.
+/// How often a new folder is made when another process has taken the last one for a dead one's.
 const MAX_TRIES: usize = 20;
 
 /// What a folder is for; the beginning of its name.
@@ -80,14 +80,14 @@ impl Scratch {
             DirBuilder::new().mode(0o700).create(&path)?;
             match hold(&path) {
                 Ok(lock) => return Ok(Scratch { path, _lock: lock }),
-                // Somebody met it before it was locked and has removed it, or is about to.
+                // Another process met it before it was locked and has removed it, or is about to.
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -135,7 +135,7 @@ fn sweep(above: &Path) -> usize {
     removed.take(MAX_REMOVED).count()
 }
 
-/// Removes a folder if whoever made it is dead.
+/// Removes a folder if the process that made it is dead.
 fn remove_dead(path: &Path) -> io::Result<bool> {
     let folder = Folder::open(path)?;
     if !is_own(&folder.own_metadata()?) {
@@ -160,7 +160,7 @@ fn remove_dead(path: &Path) -> io::Result<bool> {
     remove_whole(path)
 }
 
-/// Whether a folder belongs to us, and to nobody else.
+/// Whether a folder belongs to us, and no other user may enter it.
 fn is_own(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o7777 == 0o700
 }
@@ -169,7 +169,7 @@ fn is_own_file(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
 }
 
-/// Whether a folder without a lock is an earlier version's, and nobody is in it any more.
+/// Whether a folder without a lock is an earlier version's, and no process uses it any more.
 fn is_deserted(folder: &Folder, now: SystemTime) -> io::Result<bool> {
     let changed = folder.own_metadata()?.modified()?;
     if now.duration_since(changed).map_or(true, |age| age < MIN_AGE) {

@@ -1,4 +1,4 @@
-//! The place of a repository's state: the folder `.ftl/` and what stands where in it.
+//! The place of a repository's state: the folder `.ftl/`, and where each file of it is.
 //!
 //! Everything that the engine trusts is under `.ftl/store`; agents write under `.ftl/worktrees` and
 //! nowhere else. The user's own files are never edited: git is told to look away in the repository's
@@ -59,7 +59,7 @@ const FOLDERS: [&str; 32] = [
 const FILES: [&str; 5] =
     [DATABASE, "store/ftl.db-wal", "store/ftl.db-shm", "store/ftl.db-journal", "store/heads"];
 
-/// What the store is in.
+/// The file of the store's database.
 const DATABASE: &str = "store/ftl.db";
 
 /// The longest private exclude file that is read.
@@ -102,7 +102,7 @@ impl StateFolder {
         self.store().join("owners")
     }
 
-    /// Where attempts keep their locks.
+    /// The folder in which attempts keep their locks.
     pub fn attempts(&self) -> PathBuf {
         self.store().join("attempts")
     }
@@ -117,7 +117,7 @@ impl StateFolder {
         self.store().join("spool")
     }
 
-    /// Where agents may write.
+    /// The folder of worktrees, where agents may write.
     pub fn worktrees(&self) -> PathBuf {
         self.state().join("worktrees")
     }
@@ -155,7 +155,7 @@ impl StateFolder {
         self.exclude().map(|_| ())
     }
 
-    /// Looks whether what stands below `.ftl` may be used at all: no part of it is a link, and git tracks nothing
+    /// Looks whether the files below `.ftl` may be used at all: no part of the way is a link, and git tracks nothing
     /// that only `ftl` writes. It is for a clear word before anything is done; whatever is opened later is opened
     /// without following a link all the same. Nothing is made.
     pub fn check(&self) -> io::Result<()> {
@@ -225,8 +225,8 @@ impl StateFolder {
         }
     }
 
-    /// The user that the state belongs to, where that is somebody else. Where there is no store yet, root does
-    /// not make one in a repository of somebody else's.
+    /// The user that the state belongs to, where that is another one. Where there is no store yet, root does
+    /// not make one in a repository of another user.
     pub fn stranger(&self) -> Option<Stranger> {
         let us = rustix::process::geteuid();
         let owner = |path: PathBuf| Some((fs::symlink_metadata(&path).ok()?.uid(), path));
@@ -280,7 +280,7 @@ impl StateFolder {
 /// A state that belongs to another user than the one who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranger {
-    /// What belongs to them.
+    /// The path that belongs to them.
     pub path: PathBuf,
     /// The number of the user.
     pub user: u32,
@@ -291,7 +291,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// What whoever asks can do.
+    /// What the user who asked can do.
     pub fn hint(&self) -> String {
         let number = self.user;
         if self.asker == 0 {

@@ -1,6 +1,6 @@
 //! What git tracks below `.ftl`, read from git's own list, the index.
 //!
-//! A `.ftl/store` that git tracks comes with a clone, so whoever made the repository chose what stands in it. Git is
+//! A `.ftl/store` that git tracks comes with a clone, so the author of the repository chose its content. Git is
 //! not started for this: the list is sorted by name, so that only its beginning up to `.ftl` is read. A list in a form
 //! that is not known here is an error; nothing else is ever looked at in its place.
 

@@ -11,7 +11,7 @@ use ftl_core::amount::UNPRICED;
 use ftl_core::performer::Performer;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
-use ftl_view::board::{Board, Step, TaskRow, TaskStage, TaskWork};
+use ftl_view::board::{Board, StoryStep, TaskRow, TaskStage, TaskWork};
 use ftl_view::cause::{cause, reason};
 use ftl_view::paint::{self, count, paint, safe};
 use ftl_view::relative_time::lasted;
@@ -55,7 +55,7 @@ struct Shown {
     title: String,
     is_new: bool,
     is_over: bool,
-    /// What is on the screen.
+    /// The lines that are on the screen.
     last: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ fn story(
 }
 
 /// The steps that there is room for: all of them whole, else only the last one whole, and the first ones left out.
-fn step_lines(steps: &VecDeque<Step>, began: Time, room: usize, width: usize) -> Vec<String> {
+fn step_lines(steps: &VecDeque<StoryStep>, began: Time, room: usize, width: usize) -> Vec<String> {
     let whole: Vec<Vec<String>> = steps.iter().map(|step| step_whole(step, began, width)).collect();
     if whole.iter().map(Vec::len).sum::<usize>() <= room {
         return whole.concat();
@@ -232,13 +232,13 @@ fn step_lines(steps: &VecDeque<Step>, began: Time, room: usize, width: usize) ->
 }
 
 /// A step in one line.
-fn step_line(step: &Step, began: Time, width: usize) -> String {
+fn step_line(step: &StoryStep, began: Time, width: usize) -> String {
     let line = format!("{}{}", step_mark(step, began), safe(&step.text));
     paint::fitted(&line, Some(width.saturating_sub(1)))
 }
 
 /// A step in as many lines as its words need, up to a few.
-fn step_whole(step: &Step, began: Time, width: usize) -> Vec<String> {
+fn step_whole(step: &StoryStep, began: Time, width: usize) -> Vec<String> {
     let words = paint::wrapped(&safe(&step.text), STEP_INDENT, STEP_INDENT, width.saturating_sub(1));
     let mut lines: Vec<String> = words.lines().take(MAX_STEP_LINES).map(str::to_owned).collect();
     if let Some(last) = lines.last_mut().filter(|_| words.lines().count() > MAX_STEP_LINES) {
@@ -250,8 +250,8 @@ fn step_whole(step: &Step, began: Time, width: usize) -> Vec<String> {
     lines
 }
 
-/// How it went and when.
-fn step_mark(step: &Step, began: Time) -> String {
+/// The mark and the time of a step.
+fn step_mark(step: &StoryStep, began: Time) -> String {
     let mark = match step.good {
         Some(true) => paint(paint::GOOD, "✓"),
         Some(false) => paint(paint::WARNING, "✗"),
@@ -272,7 +272,7 @@ fn head(board: &Board, title: &str, now: Time) -> String {
     )
 }
 
-/// What waits for a person.
+/// The lines about what waits for a person.
 fn waits(summary: &Summary) -> Vec<String> {
     summary.waits.iter().filter(|wait| is_for_a_person(wait)).take(MAX_ASKED).map(describe_wait).collect()
 }
@@ -282,7 +282,7 @@ enum Fit<'a> {
     Left(String),
 }
 
-/// The rows that there is room for: what is at work or needs somebody first, then what comes next.
+/// The rows that there is room for: what is at work or needs a person first, then what comes next.
 fn fitting(rows: &[TaskRow], room: usize) -> Vec<Fit<'_>> {
     if rows.len() <= room {
         return rows.iter().map(Fit::Row).collect();
@@ -370,7 +370,7 @@ fn foot(rows: &[TaskRow], summary: &Summary, width: usize) -> Vec<String> {
     if paint::columns(&whole) + 3 > width { lines } else { vec![whole] }
 }
 
-/// What costs something: the purse of the run, without the meters of its loops.
+/// What costs something: the budget of the run, without the meters of its loops.
 fn bought(summary: &Summary) -> BTreeMap<String, Spent> {
     let costs = |name: &str| matches!(name, "tokens" | "money" | "turns" | UNPRICED);
     let meters = summary.meters.iter().filter(|(name, _)| costs(name));
@@ -430,9 +430,9 @@ mod tests {
 
     #[test]
     fn the_last_step_is_whole_where_there_is_room() {
-        let step = |text: &str| Step { at: 0, good: Some(false), text: text.to_owned() };
+        let step = |text: &str| StoryStep { at: 0, good: Some(false), text: text.to_owned() };
         let words = "the architect on the code: CHANGES: name the variable better";
-        let steps: VecDeque<Step> = (0..5).map(|_| step(words)).collect();
+        let steps: VecDeque<StoryStep> = (0..5).map(|_| step(words)).collect();
         let plain = |room, width| -> Vec<String> {
             let lines = step_lines(&steps, 0, room, width);
             lines.iter().map(|line| strip_str(line).to_string()).collect()

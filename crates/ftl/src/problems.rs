@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 160;
 /// A span, located: where it starts, and how much of its first line it covers.
 pub(crate) struct LocatedSpan<'a> {
     pub(crate) path: &'a str,
-    /// From 1.
+    /// The number of the line, from 1.
     pub(crate) line: usize,
     /// From 1, in characters.
     pub(crate) column: usize,

@@ -23,7 +23,7 @@ pub(crate) fn raise() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Every descriptor that was inherited stays open for us, as `<(…)` in a shell needs it, and for nobody else.
+/// Every descriptor that was inherited stays open for us, as `<(…)` in a shell needs it, and for no child of ours.
 fn keep_descriptors() -> io::Result<()> {
     let mut inherited: Vec<RawFd> = Vec::new();
     for entry in fs::read_dir("/proc/self/fd")? {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
 use ftl_command::{CommandError, GlobalArgs};
 use ftl_core::run::InstanceId;
@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 8;
 pub(crate) struct RunView {
     /// The run and its board.
     pub(crate) reader: Reader,
-    /// Which part of it.
+    /// The part of the run that is meant.
     pub(crate) part: RunPart,
 }
 
@@ -43,7 +43,7 @@ impl RunView {
     ) -> Result<RunView, CommandError> {
         let (run, part) = named.split_once('/').map_or((named, None), |(run, part)| (run, Some(part)));
         let run = find(&**store, run).map_err(|error| session_failure(&error))?.row.run;
-        let library = Arc::new(Shelf::load(cli)?.library);
+        let library = Arc::new(LoadedProtocols::load(cli)?.library);
         let reader = Reader::open(store.clone(), run, library)?;
         let part = part.map_or(Ok(RunPart::Whole), |part| RunPart::parse(&reader, part))?;
         Ok(RunView { reader, part })

@@ -15,9 +15,9 @@ use ftl_store::Store;
 /// A place for commands.
 #[derive(Clone)]
 pub struct Yard<'a> {
-    /// Who runs them.
+    /// Starts the commands under guards.
     pub supervisor: &'a Supervisor,
-    /// Where long outputs are kept.
+    /// The store that keeps long outputs.
     pub store: &'a dyn Store,
     /// The folder they start in.
     pub folder: PathBuf,
@@ -27,7 +27,7 @@ pub struct Yard<'a> {
     pub fence: Option<Fence>,
     /// How long and how much.
     pub limits: ProcessLimits,
-    /// Their whole environment.
+    /// The whole environment of commands.
     pub env: Vec<(OsString, OsString)>,
 }
 

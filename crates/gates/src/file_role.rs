@@ -16,7 +16,7 @@ pub enum FileRole {
     Test,
     /// A recorded expectation: a snapshot, a golden file.
     Snapshot,
-    /// Data beside tests.
+    /// Data that tests read: `fixtures/`, `testdata/`.
     Fixture,
     /// What a test runner loads before the tests: `conftest.py`, `sitecustomize.py`.
     Hook,
@@ -24,11 +24,11 @@ pub enum FileRole {
     Settings,
     /// Targets that a command may run: `Makefile`, `justfile`.
     Targets,
-    /// Continuous integration.
+    /// Settings of continuous integration.
     Ci,
     /// The script that the verify command runs.
     VerifyScript,
-    /// Everything else.
+    /// A file of the product.
     Product,
 }
 

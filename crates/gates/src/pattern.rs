@@ -33,7 +33,7 @@ const MANY: &str = "ftl_any_holes_";
 pub struct PatternMatch {
     /// The line, counted from one.
     pub line: usize,
-    /// The first byte.
+    /// The first byte of the match in the source.
     pub start: usize,
     /// The byte after the last.
     pub end: usize,
@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
         }
         let Some((first, rest)) = wanted.split_first() else { return found.is_empty() };
         if let Some((_, true)) = self.hole(*first) {
-            // What stood between the hole and its neighbour goes with it where the hole takes nothing.
+            // The sign between the hole and its neighbour goes with it where the hole takes nothing.
             let rest = match rest.split_first() {
                 Some((comma, after)) if !comma.is_named() && comma.kind() == "," => {
                     if self.list_fits(after, found, &mut bound.clone()) {

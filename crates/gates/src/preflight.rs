@@ -32,14 +32,14 @@ pub const CHECK_LIMIT: Duration = Duration::from_secs(20);
 /// How much of what a checker says is told.
 const MAX_MESSAGE: usize = 200;
 
-/// What one file showed.
+/// The outcome of checking one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyntaxCheck {
     /// It is well formed.
     Sound,
-    /// It is not.
+    /// It is not well formed, at these places.
     Broken(Vec<SyntaxError>),
-    /// Nobody looked, and why.
+    /// It was not checked; the reason, for people.
     Skipped(String),
 }
 
@@ -109,7 +109,7 @@ fn not_text(bytes: &[u8]) -> SyntaxError {
     SyntaxError { line, column, message: "it is not UTF-8".to_owned() }
 }
 
-/// What our own parsers say.
+/// Checks a file with our own parsers.
 fn parsed(path: &str, before: Option<&str>, text: &str) -> SyntaxCheck {
     match syntax_of_change(path, before, text) {
         SyntaxReport::Clean => SyntaxCheck::Sound,

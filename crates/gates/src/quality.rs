@@ -2,8 +2,8 @@
 //!
 //! An idiom is looked for as structure where it is code of the file's language, as text where it is not, and
 //! where it is a sentence for people, by the code that the sentence quotes. What no program can look for is
-//! said to be unchecked; it is never counted as kept or violated. A forbidden idiom that stood there before
-//! the work is not the work's.
+//! said to be unchecked; it is never counted as kept or violated. A forbidden idiom that the base has already
+//! is not the work's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub const MAX_VIOLATIONS: usize = 100;
 /// One file that the gate looks at, on both sides.
 #[derive(Clone, Debug, Default)]
 pub struct FileSides {
-    /// The file.
+    /// The path of the file.
     pub path: String,
     /// What the base has; nothing where it is new, or where it cannot be read.
     pub before: Option<String>,
@@ -304,7 +304,7 @@ fn line_of(text: &str, name: &str) -> Option<u64> {
     u64::try_from(at + 1).ok()
 }
 
-/// The name of an export: what stands before its brackets. A method of Go keeps its receiver's type.
+/// The name of an export: the text before its brackets. A method of Go keeps its receiver's type.
 fn name_of(export: &str) -> &str {
     let from = if export.starts_with('(') { export.find(')').unwrap_or(0) } else { 0 };
     let end = export[from..].find(['(', '<', '[']).filter(|at| from + at > 0 && *at > 0 || from == 0);
@@ -375,7 +375,7 @@ fn python_fits(old: &[&str], new: &[&str]) -> bool {
     (takes_all || (kept && in_order && still)) && optional
 }
 
-/// What stands between the brackets after the name.
+/// The text between the brackets after the name.
 fn parameters(export: &str) -> Option<Vec<&str>> {
     let rest = export[name_of(export).len()..].trim_start();
     let open = rest.find('(')?;
@@ -384,7 +384,7 @@ fn parameters(export: &str) -> Option<Vec<&str>> {
     Some(parts.collect())
 }
 
-/// What stands behind the brackets.
+/// The text behind the brackets.
 fn result(export: &str) -> &str {
     let rest = &export[name_of(export).len()..];
     let Some(open) = rest.find('(') else { return "" };

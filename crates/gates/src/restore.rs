@@ -1,7 +1,7 @@
 //! Which files of the base the final verify needs: its own tests and the settings of its runners.
 //!
-//! This is data for whoever makes the clean checkout. What the delta names is the work itself and is left
-//! alone, and so is what somebody allowed; a test inside a product file cannot be put back without the
+//! This is data for the executor that makes the clean checkout. What the delta names is the work itself and is left
+//! alone, and so is what a plan or a person allowed; a test inside a product file cannot be put back without the
 //! product.
 
 use super::file_role::{FileRole, part};

@@ -27,23 +27,23 @@ impl Default for AskLimits {
     }
 }
 
-/// What git answered.
+/// The end of a git that was asked, with what it printed.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct GitAnswer {
     /// Whether git succeeded.
     pub is_ok: bool,
-    /// What it printed.
+    /// Its standard output, up to the limit of the call.
     pub out: Vec<u8>,
     /// Whether it printed more than that.
     pub is_cut: bool,
-    /// What it said besides.
+    /// Its standard error.
     pub said: String,
 }
 
-impl Answer {
-    fn of(output: Output) -> Answer {
+impl GitAnswer {
+    fn of(output: Output) -> GitAnswer {
         let Output { code, out, is_cut, said, .. } = output;
-        Answer { is_ok: code == 0, out, is_cut, said }
+        GitAnswer { is_ok: code == 0, out, is_cut, said }
     }
 
     /// What it printed as text, without the end of its last line; nothing where git did not succeed.
@@ -53,24 +53,24 @@ impl Answer {
 }
 
 /// Asks git in a folder, as the person there would.
-pub fn ask(folder: &Path, words: &[&str]) -> Result<Answer, GitError> {
+pub fn ask(folder: &Path, words: &[&str]) -> Result<GitAnswer, GitError> {
     ask_within(folder, words, AskLimits::default())
 }
 
 /// The same within other limits. What git prints beyond them is left out.
-pub fn ask_within(folder: &Path, words: &[&str], limits: AskLimits) -> Result<Answer, GitError> {
+pub fn ask_within(folder: &Path, words: &[&str], limits: AskLimits) -> Result<GitAnswer, GitError> {
     let call = Call::new(folder).words(words).by_person().cut_at(limits.bytes);
-    Runner::find(folder)?.limit(limits.time).run(call).map(Answer::of)
+    Runner::find(folder)?.limit(limits.time).run(call).map(GitAnswer::of)
 }
 
 /// Makes a clone of a repository of this machine that shares its objects.
-pub fn clone_shared(from: &Path, to: &Path) -> Result<Answer, GitError> {
+pub fn clone_shared(from: &Path, to: &Path) -> Result<GitAnswer, GitError> {
     let call = Call::new(from).words(["-c", "protocol.file.allow=always", "clone", "-q", "--shared", "--"]);
     let call = call.words([from, to]).by_person().var("GIT_ALLOW_PROTOCOL", "file");
-    Runner::find(from)?.run(call).map(Answer::of)
+    Runner::find(from)?.run(call).map(GitAnswer::of)
 }
 
-/// Makes a repository of what is in a folder, with one commit on the branch `main`, under nobody's settings. What
+/// Makes a repository of what is in a folder, with one commit on the branch `main`, under no user's settings. What
 /// `left_out` says, in the words of an exclude file, is not in it.
 pub fn make_repository(
     folder: &Path,

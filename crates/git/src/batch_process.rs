@@ -1,6 +1,6 @@
 //! A git that stays and is talked to line by line: starting one for each question takes longer than the answer.
 //!
-//! It is started like every other git. It is ended when nobody can talk to it any more, or when it does not
+//! It is started like every other git. It is ended when no thread can talk to it any more, or when it does not
 //! answer in time; when we are killed its input ends and it goes away by itself. It is never talked to by two at
 //! once.
 

@@ -1,7 +1,7 @@
 //! The branch of a run: `ftl/<run>`, made from the person's commit, moved by landings and by nothing else.
 //!
-//! Where it is, is written in the ledger; the ref is compared with that each time. A branch that somebody
-//! else has moved or removed is put back, and what it was moved to is kept.
+//! Where it is, is written in the ledger; the ref is compared with that each time. A branch that a person or
+//! another program has moved or removed is put back, and what it was moved to is kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Branch {
     pub name: String,
     /// The person's commit that it started from.
     pub base: Oid,
-    /// Where it is now.
+    /// The commit that it is at.
     pub tip: Oid,
     /// The person's branch, as people say it; none where no branch was checked out.
     pub target: Option<String>,
@@ -57,7 +57,7 @@ impl RunRecord {
         format!("refs/heads/ftl/{}", self.run)
     }
 
-    /// What holds the run's commits when somebody removes the branch.
+    /// The ref that holds the run's commits when a person removes the branch.
     pub(super) fn guard(&self) -> String {
         format!("refs/ftl/runs/{}", self.run)
     }

@@ -15,16 +15,16 @@ pub struct FileChange {
     /// The path from the root of the repository, with forward slashes. A name that is no UTF-8 is shown
     /// with replacement characters: such a file is inside no delta.
     pub path: String,
-    /// What the base has.
+    /// The file in the base; `None` where it is new.
     pub before: Option<Content>,
-    /// What the work has.
+    /// The file in the work; `None` where it is gone.
     pub after: Option<Content>,
 }
 
-/// What is at a path.
+/// A file of a tree: its kind and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// What kind of thing.
+    /// The kind of entry.
     pub kind: EntryKind,
     /// The bytes of a file, the target of a link, the name of a submodule's commit; nothing where it is
     /// larger than [`MAX_CONTENT_BYTES`].
@@ -37,11 +37,11 @@ pub const MAX_CONTENT_BYTES: u64 = 8 * 1024 * 1024;
 /// The kinds of things that git keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
+    /// A file that cannot be run.
     File,
     /// A file that can be run.
     Executable,
-    /// A symbolic link.
+    /// A symbolic link; its content is its target.
     Link,
     /// A commit of another repository.
     Submodule,

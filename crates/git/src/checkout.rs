@@ -66,8 +66,8 @@ impl Repo {
     }
 }
 
-/// Removes a file and the folders that it leaves empty. A link on the way is not followed: what is behind
-/// it is nobody's to remove.
+/// Removes a file and the folders that it leaves empty. A link on the way is not followed: a file behind
+/// it is none of ours.
 fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
     let file = below(folder, path);
     match look(folder, path).at(&file)? {

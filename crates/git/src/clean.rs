@@ -1,9 +1,9 @@
-//! What runs have left in git that nobody needs any more: branches whose work the person has, kept work that is empty, of
-//! tasks that have landed, or old, and worktrees of runs that have ended.
+//! What runs have left in git that is of no use any more: branches whose work the person has, kept work that is
+//! empty, of tasks that have landed, or old, and worktrees of runs that have ended.
 //!
 //! Nothing is lost by it at once: what a ref named is named by one below `refs/ftl/cleaned/` for as long as it can be
 //! taken back, and only then by none. A worktree is closed as always: what exists only there is kept. Nothing of a run
-//! that goes on is touched, and no branch that somebody has moved or checked out.
+//! that goes on is touched, and no branch that a person has moved or checked out.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const ENDED: &str = "its run has ended";
 /// Why work is kept of a task that has landed.
 pub const LANDED: &str = "its work has landed";
 
-/// What is looked for.
+/// The conditions under which leftovers of a run may go.
 pub struct Cleaning<'a> {
     /// Whether a run has ended.
     pub has_ended: &'a dyn Fn(&RunId) -> bool,
@@ -40,13 +40,13 @@ pub struct Cleaning<'a> {
 pub struct Removable {
     /// The branch, the kept work or the worktree, as people name it.
     pub name: String,
-    /// Why nobody needs it.
+    /// Why it is of no use any more.
     pub why: &'static str,
     /// The ref, and what it names; nothing for a worktree.
     reference: Option<(String, Oid)>,
 }
 
-/// What ended runs have left behind and nobody needs.
+/// What ended runs have left behind that is of no use any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Branches of runs that have ended.
@@ -174,7 +174,7 @@ impl Repo {
         Ok(found)
     }
 
-    /// Why nobody needs kept work any more.
+    /// Why kept work is of no use any more.
     fn why_needless(
         &self,
         kept: &KeptWork,

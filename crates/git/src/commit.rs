@@ -27,7 +27,7 @@ pub(super) struct Making<'a> {
 }
 
 impl Repo {
-    /// Who is named in commits.
+    /// The person who is named in commits.
     pub fn author(&self) -> &Person {
         &self.settings.person
     }

@@ -1,7 +1,7 @@
 //! What differs between two commits or trees, as people read it: a patch, and how many lines of which files.
 //!
-//! Nothing that a repository names is started: no external diff, no textconv, no pager. A worktree in which somebody
-//! works is looked at through an index of our own, so that nobody notices.
+//! Nothing that a repository names is started: no external diff, no textconv, no pager. A worktree in which an agent
+//! works is looked at through an index of our own, so that the worktree's own index does not change.
 
 use super::error::unreadable;
 use super::patch::MAX_MADE_BYTES;

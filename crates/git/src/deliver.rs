@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{RunRecord, short};
 use super::commit::{Making, message};
-use super::land::{CallbackError, Checked, Looking, MergedTree};
+use super::error::CallbackError;
+use super::land::{Checked, Looking, MergedTree};
 use super::lock::Held;
 use super::merge::Merge;
 use super::person_checkout::{Moved, with_notes};
@@ -44,7 +45,7 @@ pub(super) struct DeliveryRecord {
     /// When it was begun, in seconds since 1970.
     #[serde(default)]
     pub(super) when: u64,
-    /// Who took it back.
+    /// The person who took it back; `None` where it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) undone_by: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What was done survives a power cut before anybody hears of it.
+//! What was done survives a power cut before the caller hears of it.
 //!
 //! A commit that git has reported is not on the disk yet, even with every setting of git that asks for
 //! it: names of new files and folders are not synced, and what an agent's git has written is not synced
@@ -57,7 +57,7 @@ impl Repo {
         })
     }
 
-    /// Finds out what is on the disk before anybody has to wait for it: the first time is the one that takes long.
+    /// Finds out what is on the disk before a caller has to wait for it: the first time is the one that takes long.
     /// What goes wrong is said when something is to be made durable.
     pub(super) fn sync_early(&self) {
         let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ pub(super) const MODE_LINK: u32 = 0o120_000;
 pub(super) const MODE_TREE: u32 = 0o040_000;
 pub(super) const MODE_SUBMODULE: u32 = 0o160_000;
 
-/// What is in a folder.
+/// The content of a folder, as a tree and what is left out of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeEntry {
     /// The tree of everything in the folder that git does not ignore.

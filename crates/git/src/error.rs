@@ -12,7 +12,7 @@ use ftl_folder::FolderRefusal;
 /// Why something could not be done with a repository, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitError {
-    /// What kind of trouble, for whoever must go on differently.
+    /// What kind of error, for callers that go on differently.
     pub trouble: ErrorKind,
     /// What went wrong, in one sentence.
     pub message: String,
@@ -29,13 +29,13 @@ pub enum ErrorKind {
     Unsuitable,
     /// Another repository stands where ours stood.
     Replaced,
-    /// What was given is not what is there now.
+    /// What the caller gave is no longer true of the repository.
     Stale,
     /// There is no such worktree, run or kept work.
     Unknown,
     /// A name that is not allowed.
     BadName,
-    /// Nobody wants it any more.
+    /// The caller has called it off.
     Cancelled,
     /// More than a limit allows.
     TooMuch,
@@ -43,7 +43,7 @@ pub enum ErrorKind {
     TimedOut,
     /// Another repository does not answer.
     Unreachable,
-    /// An object is not there that must be: somebody has pruned the repository.
+    /// An object is not there that must be: the repository was pruned.
     Missing,
     /// Git could not do it.
     Git,
@@ -210,6 +210,25 @@ pub(super) fn unreadable(bytes: &[u8]) -> GitError {
     let shown: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
     GitError::new(ErrorKind::Git, format!("git said what cannot be understood: {shown:?}"))
 }
+
+/// Why what git asks its caller for was not done: to look at what would land, or to set a worktree up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackError(String);
+
+impl CallbackError {
+    /// An error with its sentence.
+    pub fn new(message: impl Into<String>) -> CallbackError {
+        CallbackError(message.into())
+    }
+}
+
+impl fmt::Display for CallbackError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CallbackError {}
 
 #[cfg(test)]
 mod tests {

@@ -19,10 +19,10 @@ use ftl_folder as folder;
 /// The most names that are looked for.
 pub const MAX_NAMED_OBJECTS: usize = 200_000;
 
-/// Who names an object.
+/// The ref or the record that names an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Namer {
-    /// A ref.
+    /// A ref, by its whole name.
     Ref(String),
     /// The record of a run, or its journal.
     Run(String),
@@ -52,7 +52,7 @@ pub struct Examined {
     pub unlocked: usize,
     /// Objects that are named and were not found.
     pub missing: Vec<MissingObject>,
-    /// Lock files that somebody else has left or holds.
+    /// Lock files that another program has left or holds.
     pub locks: Vec<LockFile>,
 }
 

@@ -1,6 +1,6 @@
 //! Moving files without replacing any: what a file system can do, tried before it is needed.
 //!
-//! Two files change places in one call, or a file gets a name that nobody has. Both are refused by some file
+//! Two files change places in one call, or a file gets a name that is free. Both are refused by some file
 //! systems (NFS, 9p, some shared folders), so both are tried in a folder of ours first. Nothing here ever
 //! writes over a file, and no file in the person's checkout is made for a trial.
 
@@ -114,7 +114,7 @@ impl Ability {
 }
 
 /// Why files cannot be moved between a folder of ours and one of these; nothing where they can. Only names
-/// that nobody has are tried: the kernel looks first whether it is one mount, and whether it can be written.
+/// that no file has are tried: the kernel looks first whether it is one mount, and whether it can be written.
 pub(super) fn barrier<'a>(
     system: &dyn FileSystem,
     ours: &Folder,

@@ -1,5 +1,5 @@
 //! Git's own lock on the person's index: taken for as long as a delivery moves files, and known for ours when
-//! a crash has left it. Nobody else's lock is ever removed.
+//! a crash has left it. The lock of another program is never removed.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use super::error::At as _;
 use super::{GitError, Identity, Repo};
 use ftl_folder::{self as folder, OpenMode};
 
-/// How often the lock on the index is tried; whoever looks at the status has it for a moment.
+/// How often the lock on the index is tried; a `git status` has it for a moment.
 const LOCK_TRIES: usize = 40;
 
 /// How long between two tries.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why nothing was moved where somebody else has the lock.
+/// Why nothing was moved where another program has the lock.
 pub(super) const LOCKED: &str = "another git command is working in the checkout (`index.lock` is there)";
 
 /// Git's lock on the person's index, made so that one of ours that was left by a crash is known.
@@ -29,7 +29,7 @@ pub(super) struct IndexLock {
 }
 
 impl IndexLock {
-    /// Takes the lock; nothing where somebody else has it and keeps it.
+    /// Takes the lock; nothing where another program has it and keeps it.
     pub(super) fn take(repo: &Repo) -> Result<Option<IndexLock>, GitError> {
         repo.runner.step("lock the index")?;
         let (lock, own) = (repo.own.join("index.lock"), repo.own.join("ftl-index.lock"));

@@ -32,7 +32,7 @@ const MAX_FOLDERS_ASKED: usize = 1000;
 /// Work that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptWork {
-    /// The worktree it was in; for a branch that somebody moved, the run with `-branch`.
+    /// The worktree it was in; for a branch that a person moved, the run with `-branch`.
     pub id: WorktreeId,
     /// Which of that worktree's, beginning with 1.
     pub number: u64,
@@ -44,7 +44,7 @@ pub struct KeptWork {
     pub base: Option<Oid>,
     /// When, in seconds since 1970.
     pub when: u64,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 
@@ -177,7 +177,7 @@ impl Repo {
         Ok(name)
     }
 
-    /// Keeps what a run's branch was moved to by somebody else.
+    /// Keeps what a run's branch was moved to by a person or another program.
     pub(super) fn keep_commit(&self, record: &RunRecord, foreign: &Oid) -> Result<(), GitError> {
         let held = self.hold_repository()?;
         let id: WorktreeId = format!("{}-branch", record.run).parse()?;
@@ -431,7 +431,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The commits that are nobody's parent in a list of commits with their parents.
+/// The commits that are no parent of another in a list of commits with their parents.
 fn tips(commits: &[Vec<Oid>]) -> Vec<Oid> {
     let parents: BTreeSet<&Oid> = commits.iter().flat_map(|line| line.iter().skip(1)).collect();
     let tips = commits.iter().filter_map(|line| line.first()).filter(|oid| !parents.contains(oid));

@@ -3,9 +3,8 @@
 //! What is in the worktree becomes a commit on its base; merged onto the tip it is checked out clean
 //! and verified there; then the branch moves, from where it was seen and nowhere else, and what was done
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
-//! worktree onto the tip, with both sides marked in its files, after what was there was kept.
+//! worktree onto the tip, with both sides marked in its files, after its earlier files were kept.
 
-use std::fmt;
 use std::path::Path;
 
 use ftl_core::catalogue::build::Side;
@@ -15,6 +14,7 @@ use super::branch::{Intent, RunRecord};
 use super::commit::{Making, message};
 use super::entry::WorktreeEntry;
 use super::error::At as _;
+use super::error::CallbackError;
 use super::lock::Held;
 use super::merge::Merge;
 use super::probe::{Seen, below, look};
@@ -29,16 +29,16 @@ use ftl_process::Cancel;
 /// The longest message of a commit.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// What is to land.
+/// A landing that is asked for.
 #[derive(Clone, Debug)]
 pub struct Landing<'a> {
     /// The worktree whose work lands.
     pub worktree: &'a WorktreeId,
     /// The key under which the same landing comes again.
     pub key: &'a IdempotencyKey,
-    /// The tree that was verified; another one is stale. None takes what is there now.
+    /// The tree that was verified; another one is stale. With none, the worktree lands as it is.
     pub tree: Option<&'a Oid>,
-    /// What the commit says.
+    /// The message of the commit.
     pub message: &'a str,
     /// When, in seconds since 1970.
     pub when: u64,
@@ -66,26 +66,7 @@ pub enum Checked {
     Failed(String),
 }
 
-/// Why what git asks its caller for was not done: to look at what would land, or to set a worktree up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallbackError(String);
-
-impl CallbackError {
-    /// An error with its sentence.
-    pub fn new(message: impl Into<String>) -> CallbackError {
-        CallbackError(message.into())
-    }
-}
-
-impl fmt::Display for CallbackError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CallbackError {}
-
-/// What a landing came to.
+/// The outcome of a landing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landed {
@@ -98,7 +79,8 @@ pub enum Landed {
         /// How many files it changes.
         files: u64,
     },
-    /// Somebody else changed the same. The worktree is on the newest commit now, with both sides marked.
+    /// The branch has other changes of the same lines. The worktree is on the newest commit now, with both sides
+    /// marked.
     Conflict {
         /// The files; a name that is no UTF-8 is shown with replacement characters.
         files: Vec<String>,
@@ -312,7 +294,7 @@ impl Repo {
         self.write(&self.landed_file(&record.run, &intent.key), &outcome)?;
         if let Some(mut worktree) = worktree {
             worktree.has_landed = true;
-            // Merged with somebody else's, the branch does not hold every byte that was there.
+            // After a merge the branch does not hold every byte that was in the worktree.
             if intent.tree == intent.work && !worktree.landed.contains(&intent.work) {
                 worktree.landed.push(intent.work.clone());
             }
@@ -323,7 +305,7 @@ impl Repo {
         Ok(record)
     }
 
-    /// Has somebody look at what would be on a branch. [`Repo::check_out`] gives a checkout of it.
+    /// Calls `verify` with what would be on a branch. [`Repo::check_out`] gives a checkout of it.
     pub(super) fn checked(
         &self,
         looking: Looking<'_>,
@@ -396,7 +378,7 @@ impl Repo {
         if !admin.join("HEAD").is_file() {
             return Ok(());
         }
-        // Nobody is at work in the worktree now: a lock there is one that somebody has left.
+        // No agent works in the worktree now: a lock there was left by a git that is gone.
         unlock(&admin.join("HEAD"))?;
         let words = ["update-ref", "--no-deref", "-m", "ftl: onto the newest commit", "HEAD", tip.as_str()];
         self.run(self.at_home(&admin).words(words))?.ok()?;
@@ -412,7 +394,7 @@ struct Made {
     work: Oid,
 }
 
-/// What somebody is to look at.
+/// A commit that is to be verified before it is on a branch.
 pub(super) struct Looking<'a> {
     pub(super) tree: &'a Oid,
     pub(super) commit: &'a Oid,
@@ -431,7 +413,7 @@ pub(super) fn answer_in(file: &Path) -> Result<Option<Landed>, GitError> {
 /// What a record of a landing says about the branch and about the worktree that the work was in.
 #[derive(Clone, Debug)]
 pub(super) enum Past {
-    /// It landed.
+    /// Its work is on the branch.
     Landed { commit: Oid, tree: Oid, origin: Option<Origin> },
     /// It conflicted with the branch as it was at a commit.
     Conflicted {

@@ -30,7 +30,7 @@ impl Repo {
         self.run_folder(run).join("run.json")
     }
 
-    /// What a landing came to.
+    /// The file with the outcome of a landing.
     pub(super) fn landed_file(&self, run: &RunId, key: &IdempotencyKey) -> PathBuf {
         self.run_folder(run).join("landed").join(format!("{key}.json"))
     }
@@ -40,7 +40,7 @@ impl Repo {
         self.run_folder(run).join("landed")
     }
 
-    /// What a delivery came to.
+    /// The file with the outcome of a delivery.
     pub(super) fn delivered_file(&self, run: &RunId) -> PathBuf {
         self.run_folder(run).join("delivered.json")
     }
@@ -62,7 +62,7 @@ impl Repo {
         folder::make(above).at(above)?;
         let text = serde_json::to_vec(what).map_err(io::Error::other).at(file)?;
         let written = Beside::write(file, &text).at(file)?;
-        // Getting it onto the disk may take long, and the run may be somebody else's by now.
+        // Getting it onto the disk may take long, and another process may own the run by now.
         self.runner.step("install ledger")?;
         written.install().at(file)?;
         // The new name is in the folder, and the folder must be on the disk as well.

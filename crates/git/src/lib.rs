@@ -9,22 +9,22 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `runner` | runs git: environment, settings, limits |
-//! | `staying`, `reader` | a git that stays; one that answers about objects |
+//! | `batch_process`, `reader` | a git that stays; one that answers about objects |
 //! | `refs` | what refs are; moving them, all or none |
-//! | `stale` | lock files of refs: a dead git's of ours, or somebody else's |
-//! | `chamber` | the git folder of our own |
-//! | `objects` | objects of our own, which nobody prunes; what the repository gets of them |
+//! | `stale` | lock files of refs: a dead git's of ours, or another program's |
+//! | `private_dir` | the git folder of our own |
+//! | `objects` | objects of our own, which no `git gc` prunes; what the repository gets of them |
 //! | `gather` | objects of the work that the repository had first |
-//! | `told` | the person's settings of git, read once |
+//! | `user_config` | the person's settings of git, read once |
 //! | `names`, `error` | words that are checked once; sentences for people |
 //! | `lock`, `ledger`, `lost`, `durable` | kernel locks; what is written down beside the refs, and made again when it is gone; syncing |
-//! | `tree`, `look` | what is in a folder now, as a tree; what differs between trees |
-//! | `glance` | whether a folder is as it was, without starting git |
-//! | `lay` | files written into a folder, so that doing it twice is doing it once |
+//! | `tree`, `probe` | what is in a folder now, as a tree; what is at a path |
+//! | `stat_cache` | whether a folder is as it was, without starting git |
+//! | `checkout` | files written into a folder, so that doing it twice is doing it once |
 //! | `commit` | commits whose names depend on nothing but their arguments |
 //! | `branch` | the branch of a run |
-//! | `worktree`, `again` | opened, closed; made again after a power cut |
-//! | `keep`, `odd`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
+//! | `worktree`, `recovery` | opened, closed; made again after a power cut |
+//! | `keep`, `unstorable`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
 //! | `rewind` | a run's git, back to what a shortened journal knows |
 //! | `examine` | whether everything is there that is named |
 //! | `merge`, `land` | onto the run's branch |
@@ -32,7 +32,7 @@
 //! | `movable` | whether the files of the person's checkout can be moved at all |
 //! | `index_lock` | git's lock on the person's index |
 //! | `transfer`, `new_files`, `retain` | the files of the person's checkout, all or none; what goes in; what came out, for an hour |
-//! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
+//! | `person_checkout`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
 mod ask;
 mod batch_process;
@@ -92,18 +92,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub use ask::{Answer, AskLimits, ask, ask_within, clone_shared, make_repository};
+pub use ask::{AskLimits, GitAnswer, ask, ask_within, clone_shared, make_repository};
 pub use branch::Branch;
 pub use clean::{Cleaning, LANDED, Leftovers, Removable, UNDO_SECONDS};
 pub use commit::Person;
 pub use compare::FileLines;
 pub use deliver::Delivering;
 pub use entry::WorktreeEntry;
-pub use error::{ErrorKind, GitError};
+pub use error::{CallbackError, ErrorKind, GitError};
 pub use examine::{Examined, LockFile, MAX_NAMED_OBJECTS, MissingObject, Namer};
 pub use filesystem::{FileSystem, LocalFileSystem};
 pub use keep::{KeptWork, MAX_KEPT_REFS};
-pub use land::{CallbackError, Checked, Landed, Landing, MAX_MESSAGE_BYTES, MergedTree};
+pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, MergedTree};
 pub use lock::await_turn;
 pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
 pub use names::{IdempotencyKey, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
@@ -135,10 +135,10 @@ use ftl_folder::state_folder::StateFolder;
 /// Who is named in commits where git does not know the person.
 const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
 
-/// What a person may set.
+/// The settings of the git layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Who is named in commits.
+    /// The person who is named in commits.
     pub person: Person,
     /// Ignored files that a worktree gets a copy of, as patterns of paths (`.env`, `**/.env.*`).
     pub copied: Vec<String>,
@@ -153,7 +153,7 @@ pub struct Settings {
     pub config: Option<PathBuf>,
     /// The person's folder of caches.
     pub cache: Option<PathBuf>,
-    /// Where temporary files are.
+    /// The folder for temporary files.
     pub temporary: PathBuf,
     /// Where checkouts to be looked at lie, if the person has named a place.
     pub slots: Option<PathBuf>,
@@ -402,7 +402,7 @@ impl Repo {
 pub fn has_commit(root: &Path) -> bool {
     let us = rustix::process::geteuid().as_raw();
     let is_ours = |path: &Path| fs::metadata(path).is_ok_and(|found| found.uid() == us);
-    // What may be in a pack is not looked for: whoever needs it finds out.
+    // What may be in a pack is not looked for: the git that reads the object finds out.
     let may_have = |common: &Path, oid: &Oid| {
         let (folder, rest) = oid.as_str().split_at(2);
         let packs = fs::read_dir(common.join("objects/pack")).is_ok_and(|mut all| all.next().is_some());

@@ -1,7 +1,7 @@
 //! Kernel locks of the git layer: one per repository for its list of worktrees and kept refs, one per run
 //! for its branch. A lock is free the moment its holder is gone, and the git that worked under it with it.
 //!
-//! Whoever waits says for whom, and a holder that was stopped for good is ended. Before each step in git the
+//! A process that waits names its run, and a holder that was stopped for good is ended. Before each step in git the
 //! fence of the run is looked at: a driver that slept through its own replacement makes nothing any more.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use ftl_process::{Cancel, Fence};
 /// How long one and the same process may keep a lock of ours: longer than a command of git may take.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// How long until a lock that somebody has is tried again.
+/// How long until a lock that another thread or process has is tried again.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// How long a child may take from its start to its own program.
@@ -40,7 +40,7 @@ impl Held {
 }
 
 impl Repo {
-    /// Takes the lock of that name, waiting for whoever has it.
+    /// Takes the lock of that name, waiting for its holder.
     pub(super) fn hold(&self, name: &str, cancel: &Cancel) -> Result<Held, GitError> {
         take(&self.chamber.home().join("locks").join(name), cancel)
     }
@@ -61,7 +61,7 @@ impl Repo {
         Ok(Some(Held { file }))
     }
 
-    /// Takes the lock of the repository, which nobody holds for long.
+    /// Takes the lock of the repository, which no thread or process holds for long.
     pub(super) fn hold_repository(&self) -> Result<Held, GitError> {
         self.hold("repository", &Cancel::new())
     }
@@ -73,8 +73,8 @@ impl Repo {
     }
 }
 
-/// Waits until nobody works in git for a run under an older lease: what was begun before the fence was raised
-/// is done then, and whoever was stopped in the middle of it is ended.
+/// Waits until no process works in git for a run under an older lease: what was begun before the fence was raised
+/// is done then, and a holder that was stopped in the middle of it is ended.
 pub fn await_turn(place: &StateFolder, run: &RunId) -> Result<(), GitError> {
     let locks = place.store().join("git").join("locks");
     for path in [locks.join(run.as_str()), locks.join("repository")] {

@@ -1,7 +1,7 @@
 //! Records that are gone, made again from what git itself still knows.
 //!
 //! Our folder beside the store may be deleted in the middle of a run. The branch, the ref that guards it and the
-//! worktrees are git's and still there, with the work in them: nobody is to pay for it twice. Nothing is made
+//! worktrees are git's and still there, with the work in them: it must not be paid for twice. Nothing is made
 //! again that git does not show; nothing here removes or moves anything.
 
 use super::branch::RunRecord;
@@ -28,7 +28,7 @@ impl Repo {
         }
         let tip = self.record(run)?.tip;
         let Some(head) = self.resolve_at(&self.admin(id), "HEAD")? else { return Ok(None) };
-        // Whoever works there may have committed: it began where its commits leave those of the run.
+        // The agent that works there may have committed: its work began where its commits leave those of the run.
         let Some(base) = self.merge_base(&head, &tip)? else { return Ok(None) };
         let (id, run) = (id.clone(), run.clone());
         Ok(Some(WorktreeRecord {

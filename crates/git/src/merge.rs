@@ -19,7 +19,7 @@ const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
 /// The most bytes that are read to show sides.
 const MAX_SIDES_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What merging came to.
+/// The outcome of a merge.
 pub(super) enum Merge {
     /// A tree without conflicts.
     Clean(Oid),

@@ -1,7 +1,7 @@
 //! Whether the files that a change replaces can be moved at all, before any of them is.
 //!
 //! A file may be a mount point, protected by an attribute of the file system, in a folder from which only its owner
-//! takes it away, or one that nobody here may read. Moving it fails then, after others were moved. Each is looked at
+//! takes it away, or one that the user may not read. Moving it fails then, after others were moved. Each is looked at
 //! here without being opened or changed. What still fails later is taken back by the transfer.
 
 use std::fs::Metadata;
@@ -53,7 +53,7 @@ fn obstacle(file: &Path) -> io::Result<Option<&'static str>> {
     })
 }
 
-/// Whether only somebody else may take a file from its folder.
+/// Whether only another user may take a file from its folder.
 fn is_another_s(file: &Metadata, folder: &Metadata, user: u32) -> bool {
     folder.mode() & STICKY != 0 && user != 0 && file.uid() != user && folder.uid() != user
 }

@@ -20,7 +20,7 @@ use super::error::At as _;
 use super::{GitError, Repo};
 use ftl_folder::{self as folder, Folder, NameIn};
 
-/// How long an object stays here that nobody works with any more.
+/// How long an object stays here that no run works with any more.
 const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The kinds of files that a pack consists of, in the order in which a repository gets them: the last one makes it
@@ -63,7 +63,7 @@ impl Repo {
 
     /// Removes what is here and in no use: no worktree is open, and it is older than an hour.
     pub(super) fn tidy_objects(&self) -> Result<(), GitError> {
-        // Whoever opens a worktree has its record first.
+        // A process that opens a worktree has written its record first.
         let _held = self.hold_repository()?;
         let (ours, open) = (self.chamber.objects(), self.chamber.home().join("worktrees"));
         remove_unfinished(&ours).at(&ours)?;
@@ -79,7 +79,7 @@ impl Repo {
     }
 }
 
-/// Removes what gits have begun to write here and were killed over, an hour ago or more: nobody writes that long.
+/// Removes what gits have begun to write here and were killed over, an hour ago or more: no git writes that long.
 fn remove_unfinished(objects: &Path) -> io::Result<()> {
     let Some(limit) = SystemTime::now().checked_sub(MIN_AGE) else { return Ok(()) };
     let is_objects = |name: &OsString| {
@@ -184,8 +184,8 @@ fn give_one(ours: &Folder, theirs: &Path, name: &ObjectFile) -> io::Result<bool>
     give_once(ours, theirs, name)
 }
 
-/// The same, tried once. What has gone here meanwhile is nobody's any more. Links above the repository's folder of
-/// objects are the person's; below it there is none.
+/// The same, tried once. An object that has gone here meanwhile is needed no more. Links above the repository's
+/// folder of objects are the person's; below it there is none.
 fn give_once(ours: &Folder, theirs: &Path, name: &ObjectFile) -> io::Result<bool> {
     let from = match name.spot(ours) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -211,7 +211,7 @@ fn copy(from: &NameIn, theirs: &Path, name: &ObjectFile) -> io::Result<bool> {
     let folder = Path::new(&name.folder);
     folder::make_below(theirs, folder)?;
     let folder = Folder::below(theirs, folder)?;
-    // Git takes such a name for what somebody else has left, and removes it in time.
+    // Git takes such a name for what a killed git has left, and removes it in time.
     let beside = folder.spot(format!("tmp_obj_{:016x}", ftl_folder::id::random()?))?;
     let copied = beside.create(0o444).and_then(|mut new| {
         io::copy(&mut from.open()?, &mut new)?;

@@ -62,7 +62,7 @@ pub enum PatchOutcome {
 pub enum MoveOutcome {
     /// The branch is there, and the checkout with it.
     Made,
-    /// It cannot be made; why.
+    /// The step cannot be made; the reason.
     Refused(String),
 }
 

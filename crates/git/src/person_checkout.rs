@@ -59,8 +59,8 @@ pub(super) const IN_PROGRESS: [(&str, &str); 7] = [
 ];
 
 impl Repo {
-    /// Moves a branch of the person's from one commit to another, with the checkout if it is there. Whoever calls
-    /// this has the turn to deliver.
+    /// Moves a branch of the person's from one commit to another, with the checkout if it is there. The caller
+    /// has the turn to deliver.
     pub(super) fn move_person(&self, moving: Move<'_>, held: &Held) -> Result<Moved, GitError> {
         let before = self.settle_transfers()?;
         let moved = match self.reach(moving.target)? {
@@ -140,7 +140,7 @@ impl Repo {
         Ok(self.git_folders()?.into_iter().find(is_rebased))
     }
 
-    /// Moves a branch that nobody has checked out.
+    /// Moves a branch that no worktree has checked out.
     fn move_branch(&self, moving: Move<'_>, held: &Held) -> Result<Moved, GitError> {
         let Move { target, from, to, .. } = moving;
         let found = self.resolve(target)?;
@@ -184,7 +184,7 @@ impl Repo {
             }
             Ok(Err(why)) => lock.release(self).map(|()| Moved::Refused(why)),
             Err(error) => {
-                // Nobody need be kept out, unless this or an earlier try has left it half way.
+                // The index need not stay locked, unless this or an earlier try has left the checkout half way.
                 if !lock.was_left && !self.is_half_way()? {
                     lock.release(self)?;
                 }
@@ -428,7 +428,8 @@ impl Repo {
             }
         }
         if seen.values().any(Option::is_some) {
-            // Asked after the bytes were read: whoever saves in between shows as dirty, or as other bytes later.
+            // Asked after the bytes were read: a file that is saved in between shows as dirty, or as other bytes
+            // later.
             let dirty = self.dirty(index)?;
             for (path, entry) in &mut seen {
                 *entry = entry.take().filter(|_| !dirty.contains(*path));

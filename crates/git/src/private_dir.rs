@@ -78,7 +78,7 @@ impl Chamber {
         &self.folder
     }
 
-    /// Where our objects are.
+    /// The folder of our objects.
     pub(super) fn objects(&self) -> PathBuf {
         self.folder.join("objects")
     }
@@ -155,7 +155,7 @@ fn lines_of(file: &Path) -> Result<Vec<u8>, GitError> {
 }
 
 /// Has a file say something. What a power cut takes away is written again when the repository is opened next, so
-/// nobody waits for the disk.
+/// the caller does not wait for the disk.
 fn put(file: &Path, bytes: &[u8]) -> Result<(), GitError> {
     let most = bytes.len() as u64;
     if ftl_folder::read(file, most).is_ok_and(|found| found == bytes) {

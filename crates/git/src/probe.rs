@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What is at a path.
+/// The kind of thing at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Nothing, or something stands in the way to it.
@@ -17,9 +17,9 @@ pub(super) enum Seen {
     },
     /// A file; whether it can be run.
     File(bool),
-    /// A link.
+    /// A link, wherever it leads.
     Link,
-    /// A folder.
+    /// A folder that is no link.
     Folder,
     /// A pipe, a socket or a device: nothing that holds bytes.
     Special,

@@ -196,7 +196,7 @@ mod tests {
         let pid = (scratch.pid() != pid).then(|| scratch.pid()).unwrap();
         let nobody: Oid = "1".repeat(40).parse().unwrap();
         assert!(scratch.contents(&nobody).unwrap().is_none());
-        // More than fit into a pipe, so that whoever only asks would wait for ever.
+        // More than fit into a pipe, so that a program which writes all before it reads would wait for ever.
         let many: Vec<String> =
             (0..20_000).map(|at| if at % 2 == 0 { &large } else { &nobody }.to_string()).collect();
         let found = scratch.info(&many);

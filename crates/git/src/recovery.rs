@@ -1,6 +1,6 @@
 //! Worktrees after a power cut. What an agent writes, and what git lays into a worktree, is on the disk only when
 //! the system comes to it; a journal that says what was there is on the disk at once. So what is in a
-//! worktree is written down as a tree, with its objects on the disk, before anybody hears of it; and when the
+//! worktree is written down as a tree, with its objects on the disk, before the journal hears of it; and when the
 //! machine was started again since, the worktree is made what it was then. Whatever is found instead is kept
 //! first: nothing is taken away that exists only there.
 
@@ -15,7 +15,7 @@ use ftl_process::table::boot_id;
 /// Stands for a start of the machine that is over, whichever it was.
 const NO_BOOT: &str = "none";
 
-/// What was in a worktree when somebody last heard of it.
+/// What was in a worktree when the journal last heard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stood {
     tree: Oid,
@@ -28,7 +28,7 @@ impl Repo {
         self.chamber.home().join("stood").join(format!("{id}.json"))
     }
 
-    /// Writes down what is in a worktree, before anybody hears of it.
+    /// Writes down what is in a worktree, before the journal hears of it.
     pub(super) fn note_stood(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
         let Some(boot) = boot() else { return Ok(()) };
         let now = Stood { tree: tree.clone(), boot };
@@ -51,7 +51,7 @@ impl Repo {
         Ok(ledger::read::<Stood>(&self.stood_file(id))?.filter(|stood| stood.boot != boot))
     }
 
-    /// Nobody asks any more what was in a worktree.
+    /// Drops the record of what was in a worktree.
     pub(super) fn forget_stood(&self, id: &WorktreeId) -> Result<(), GitError> {
         self.strike(&self.stood_file(id))
     }

@@ -33,7 +33,7 @@ const MAX_PACKED_BYTES: u64 = 64 * 1024 * 1024;
 /// How often one ref may stand for another.
 const MAX_NAMED_BY_NAME: usize = 5;
 
-/// How often git is told one move, when somebody else is in its way.
+/// How often git is told one move, when another program is in its way.
 const MAX_TOLD: usize = 4;
 
 /// What the file of a ref says.
@@ -64,7 +64,7 @@ impl Repo {
         }
     }
 
-    /// Whether there may be a ref of that name, or one below it. Where it is not so, nobody need ask git.
+    /// Whether there may be a ref of that name, or one below it. Where there is none, git need not be asked.
     pub(super) fn may_be(&self, name: &str) -> bool {
         let name = name.trim_end_matches('/');
         let is_loose = fs::symlink_metadata(self.common.join(name)).is_ok();
@@ -112,7 +112,7 @@ impl Repo {
             // In both cases nothing has moved.
             match self.lock_named_in(&error) {
                 Some(lock) if !last => self.await_lock(&lock)?,
-                // Somebody prunes this very moment; what is ours is still here.
+                // A prune runs this very moment; what is ours is still here.
                 None if error.trouble == ErrorKind::Missing && !last => {}
                 Some(_) | None => return Err(hinted(error)),
             }
@@ -234,7 +234,7 @@ fn plain(common: &Path, name: &str) -> Plain {
         if !has_plain_refs(common) || !is_whole(&name) {
             return Plain::Unclear;
         }
-        // Whoever packs refs writes the list before the files go.
+        // A git that packs refs writes the list before the files go.
         match fs::symlink_metadata(common.join(&name)) {
             Ok(found) if found.is_file() => {}
             Ok(found) if found.is_dir() => return packed(common, &name),
@@ -457,7 +457,7 @@ mod tests {
         go(&[("b", &two, Some(&one))]).unwrap();
         let second = pid().unwrap();
         assert_ne!(second, first);
-        // Somebody ends it while nobody talks to it.
+        // The git that stays is killed between two questions.
         let mut staying = scratch.repo.mover.staying.lock().unwrap();
         let child = &mut staying.as_mut().unwrap().child;
         child.kill().unwrap();

@@ -1,4 +1,4 @@
-//! A run's branch and a forge's repository: what is there is fetched, and the branch is pushed. This is the
+//! A run's branch and a forge's repository: the forge's refs are fetched, and the branch is pushed. This is the
 //! only place where git speaks to another repository, and only to the one that the settings name.
 
 use super::{ErrorKind, GitError, Oid, Repo};
@@ -8,7 +8,7 @@ use ftl_process::Cancel;
 /// The ways in which another repository may be reached.
 const WAYS: &str = "file:http:https:ssh";
 
-/// What git, its transports and ssh say where nobody answers, in the language that they are told to speak.
+/// What git, its transports and ssh say where no host answers, in the language that they are told to speak.
 /// Everything else that goes wrong is an answer.
 const SILENCE: [&str; 15] = [
     "Could not resolve host",
@@ -48,7 +48,7 @@ impl Repo {
             }
         }
         if let Some(header) = remote.header {
-            // Not among the words: those everybody sees.
+            // Not among the words: those every user of the machine can see.
             call = call.var("GIT_CONFIG_COUNT", "1").var("GIT_CONFIG_KEY_0", "http.extraHeader");
             call = call.var("GIT_CONFIG_VALUE_0", header);
         }

@@ -114,8 +114,8 @@ enum Unsettled {
 
 impl Repo {
     /// Looks at everything that came out of the checkout, brings a transfer that was left half way to its end, and
-    /// removes what is over. What a person should know, in sentences. Where somebody delivers right now, that one
-    /// looks.
+    /// removes what is over. What a person should know, in sentences. Where another process delivers right now, it
+    /// looks itself.
     pub fn look_at_retained(&self) -> Result<Vec<String>, GitError> {
         match self.hold_unless_busy("delivery")? {
             Some(_turn) => self.settle_transfers(),
@@ -134,7 +134,7 @@ impl Repo {
         self.write(&file, &unsaid)
     }
 
-    /// The same for whoever has the turn to deliver.
+    /// The same for a caller that has the turn to deliver.
     pub(super) fn settle_transfers(&self) -> Result<Vec<String>, GitError> {
         let unsaid = self.transfers().join(UNSAID);
         let mut notes: Vec<String> = ledger::read(&unsaid)?.unwrap_or_default();
@@ -143,7 +143,7 @@ impl Repo {
             match self.settle_transfer(&id) {
                 Ok(said) => notes.extend(said),
                 Err(Unsettled::HalfWay(error)) => half_way = half_way.or(Some(error)),
-                // It is in nobody's way, and what it retains stays there.
+                // It keeps no delivery waiting, and what it retains stays in its folder.
                 Err(Unsettled::Arrived(error)) => {
                     let folder = self.transfers().join(&id);
                     let folder = folder.strip_prefix(self.place.root()).unwrap_or(&folder);
@@ -152,7 +152,7 @@ impl Repo {
             }
         }
         if let Some(error) = half_way {
-            // Whoever prints the next time says it.
+            // The next command of the person prints it.
             self.write(&unsaid, &notes)?;
             return Err(error);
         }
@@ -179,7 +179,8 @@ impl Repo {
         let was_over = is_over(&record);
         let mut transfer = self.transfer(id, record)?;
         if was_over {
-            // Before anything goes the bytes are compared: whoever writes through a mapping may change no time.
+            // Before anything goes the bytes are compared: a program that writes through a mapping may change no
+            // time.
             transfer.record.marks.clear();
         }
         let said = transfer.look_again()?;
@@ -212,7 +213,7 @@ impl Repo {
     /// Whether a transfer is half way.
     pub(super) fn is_half_way(&self) -> Result<bool, GitError> {
         let is_moving = |id: &String| {
-            // A record that cannot be read is told of by whoever settles transfers.
+            // A record that cannot be read is reported by `settle_transfers`.
             let record = self.transfer_record(id).ok().flatten();
             record.is_some_and(|record| record.state == State::Moving)
         };
@@ -332,7 +333,7 @@ impl Transfer<'_> {
     pub(super) fn look_again(&mut self) -> Result<Vec<String>, GitError> {
         let (mut returned, mut saves) = (Vec::new(), Vec::new());
         let placed = self.place_again(&mut saves)?;
-        // What a file is known by is read before its bytes are: whoever writes later gives it another time.
+        // What a file is known by is read before its bytes are: a later write gives it another time.
         let marks = self.marks().at(&self.files)?;
         for Retained { slot, number, .. } in self.retained().at(&self.files)? {
             let is_waiting = slot == Slot::Old && self.record.unplaced.contains(&number);

@@ -3,9 +3,9 @@
 //! A journal that was cut is behind git: its entry numbers are given again, so that the record of a landing that it does
 //! not know could answer another one, and work that is on the branch would be done once more. So the branch goes back
 //! to the last landing that was asked for in the journal as it is, with none before it that was not; what landed later
-//! is kept under a ref, its records are moved aside, and its worktrees are made again with what was there. Nothing is
-//! removed that is not kept, and the person's branch is never touched: where it has what the journal does not know,
-//! nothing moves at all. Doing it twice is doing it once.
+//! is kept under a ref, its records are moved aside, and its worktrees are made again with their files of then.
+//! Nothing is removed that is not kept, and the person's branch is never touched: where it has what the journal does
+//! not know, nothing moves at all. Doing it twice is doing it once.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -32,7 +32,7 @@ const ASIDE: &str = "lost-";
 /// Where it is written down what was done.
 const RECORD: &str = "rewound.json";
 
-/// Why something is kept.
+/// The reason that is noted with kept work.
 const WHY: &str = "the journal has lost what came to this";
 
 /// A run of which nothing was brought back yet.
@@ -66,7 +66,7 @@ struct History {
     known: Vec<Oid>,
     /// The commits that go, the oldest first.
     lost: Vec<Oid>,
-    /// Where the branch belongs.
+    /// The commit that the branch belongs at.
     tip: Oid,
 }
 
@@ -359,7 +359,7 @@ impl Step<'_> {
         self.repo.is_ancestor(base, &self.history.tip)
     }
 
-    /// Worktrees that a conflict has changed which the journal does not know, with what was there before.
+    /// Worktrees that a conflict has changed which the journal does not know, with the work as it was before.
     fn conflicted(&self, lost: &[Landing]) -> Result<Vec<Origin>, GitError> {
         let mut found: Vec<Origin> = Vec::new();
         for one in lost {
@@ -399,7 +399,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Has worktrees made again whose instances the journal knows at work, with what was there before they landed.
+    /// Has worktrees made again whose instances the journal knows at work, with the work as it was before it landed.
     fn restore_worktrees(&self, moved: &[Landing], rewound: &mut Rewound) -> Result<(), GitError> {
         let mut seen = BTreeSet::new();
         for one in moved {

@@ -2,7 +2,7 @@
 //!
 //! An agent can write what git reads: configuration, attributes, hooks. So git gets an environment made
 //! from nothing, settings that win over every file, a limit on time and on output, and paths as bytes.
-//! It never asks anybody anything, never pages, never fetches, and never starts a hook, a filter, a
+//! It never asks a person anything, never pages, never fetches, and never starts a hook, a filter, a
 //! monitor or a driver. It is ended when it does not end.
 
 use std::ffi::{OsStr, OsString};
@@ -30,7 +30,7 @@ pub const MAX_GIT_OUTPUT: u64 = 512 * 1024 * 1024;
 /// How much of what git says about an error is kept.
 pub(super) const MAX_SAID: u64 = 16 * 1024;
 
-/// How much a pipe holds for sure, so that whoever writes it does not wait for git to read.
+/// How much a pipe holds for sure, so that a writer of that much does not wait for git to read.
 const MAX_AT_ONCE: usize = 4096;
 
 /// How long a pipe is listened to after git has ended.
@@ -115,11 +115,11 @@ type Writing<'a> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'a>
 
 /// What git gets on its standard input.
 pub(super) enum Input<'a> {
-    /// Nothing.
+    /// Nothing: its standard input is at its end.
     Nothing,
-    /// These bytes.
+    /// These bytes, and then the end.
     Bytes(Vec<u8>),
-    /// What a function writes.
+    /// The bytes that a function writes.
     Written(Writing<'a>),
 }
 
@@ -193,7 +193,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a call came to.
+/// The end of a call, with its output.
 pub(super) struct Output {
     /// The exit code of git.
     pub(super) code: i32,
@@ -201,7 +201,7 @@ pub(super) struct Output {
     pub(super) out: Vec<u8>,
     /// Whether it printed more than was to be kept.
     pub(super) is_cut: bool,
-    /// What it said besides.
+    /// Its standard error, as text.
     pub(super) said: String,
     what: String,
 }
@@ -212,7 +212,7 @@ impl Output {
         if self.code == 0 { Ok(self.out) } else { Err(self.error()) }
     }
 
-    /// Why it did not succeed.
+    /// The error of a call that did not succeed.
     pub(super) fn error(&self) -> GitError {
         let said = self.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let said: Vec<&str> = said.take(5).collect();
@@ -305,7 +305,7 @@ impl Runner {
         Ok(output)
     }
 
-    /// Starts a git that is talked to for as long as somebody needs it. It leads a process group of its own.
+    /// Starts a git that is talked to line by line, and stays until it is ended. It leads a process group of its own.
     pub(super) fn start(&self, call: &Call<'_>) -> Result<Child, GitError> {
         self.spawn(call, Stdio::piped())
     }
@@ -387,7 +387,7 @@ impl Ear {
         Ear { from: from.map(File::from), heard: Vec::new(), most, cut: false }
     }
 
-    /// Takes what is there; what is beyond the limit is read and thrown away, so that git does not wait for us.
+    /// Takes what the pipe holds; bytes beyond the limit are read and thrown away, so that git does not wait for us.
     fn take(&mut self) -> io::Result<()> {
         let Some(from) = &mut self.from else { return Ok(()) };
         let mut some = [0; 32 * 1024];
@@ -404,8 +404,8 @@ impl Ear {
 }
 
 /// Listens to a child, which leads a process group of its own, until it has ended and everything is heard; whatever
-/// is left of the group is ended before the child is reaped, while its number can be nobody else's. `None` when it
-/// took too long.
+/// is left of the group is ended before the child is reaped, while no other process can have its number. `None` when
+/// it took too long.
 fn listen(child: &mut Child, ears: &mut [Ear; 2], limit: Duration) -> io::Result<Option<ExitStatus>> {
     let mut status = None;
     let heard = hear_out(child, ears, limit, &mut status);
@@ -459,7 +459,7 @@ fn hear_out(
         }
         if status.is_none() && said.last() == Some(&true) {
             *status = Some(end(child)?);
-            // Somebody who has left the group may still have a pipe open; what git itself has said is in there.
+            // A process that has left the group may still have a pipe open; what git itself has said is in there.
             deadline = Instant::now() + MAX_AFTERWARDS.min(limit);
         }
     }
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(few.trouble, ErrorKind::TooMuch);
         let slow = runner.clone().limit(Duration::from_millis(50));
         let never = Input::Written(Box::new(|to| {
-            // Git reads until we end it, and then nobody reads any more.
+            // Git reads until we end it, and then no process reads any more.
             while to.write_all(b"blob\ndata 1\nx\n").and_then(|()| to.flush()).is_ok() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -527,7 +527,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("git");
-        // It leaves somebody behind who has left its group and holds its pipes.
+        // It leaves a process behind that has left its group and holds its pipes.
         let script = "#!/bin/sh\nmkfifo left\nsetsid sh -c 'echo $$; echo > left; exec sleep 60' &\n\
             read -r _ < left\necho said\n";
         std::fs::write(&program, script).unwrap();

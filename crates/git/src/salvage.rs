@@ -195,7 +195,7 @@ impl Repo {
             Ok(()) => Ok(()),
             Err(error) if is_taken(&error) => Err(io::ErrorKind::AlreadyExists.into()),
             // Such a rename is not known everywhere. An empty folder that is ours can be replaced; one in which
-            // somebody has put something cannot.
+            // a file was put meanwhile cannot.
             Err(_) => to.make_folder().and_then(|()| self.files.rename(&from, &to)),
         }
     }

@@ -1,7 +1,7 @@
 //! Where files are moved, made and removed: in the checkout, in git's own folder and in the state, and below each of
 //! them without following a link.
 //!
-//! A link that somebody puts on the way meanwhile is met, not followed. Nothing here looks at what is in a file.
+//! A link that is put on the way meanwhile is met, not followed. Nothing here looks at what is in a file.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ impl Repo {
         }
     }
 
-    /// A folder there.
+    /// A folder below one of these, opened; elsewhere at its path.
     pub(super) fn folder(&self, path: &Path) -> io::Result<Folder> {
         match self.root_of(path) {
             Some((root, rest)) => Folder::below(root, rest),

@@ -1,4 +1,4 @@
-//! Lock files of refs: which are a dead git's of ours, and which somebody else's.
+//! Lock files of refs: which are a dead git's of ours, and which another program's.
 //!
 //! Git takes `<ref>.lock` before it moves a ref, and one that is killed leaves it; every later move of that ref then
 //! fails. So a mover of ours leaves a mark while it moves: a file that names the process, and in it the refs, where
@@ -19,10 +19,10 @@ use ftl_folder::{self as folder, NameIn};
 use ftl_process::Cancel;
 use ftl_process::table::{Identity, boot_id};
 
-/// How long a lock must have been there, the same, to be taken for one that nobody holds any more.
+/// How long a lock must have been there, the same, to be taken for one whose holder is gone.
 const MIN_LOCK_AGE: Duration = Duration::from_secs(1);
 
-/// How long a lock of somebody else's is waited for.
+/// How long another program's lock is waited for.
 pub(super) const MAX_LOCK_WAIT: Duration = Duration::from_secs(3);
 
 /// How long until a lock is looked at again.
@@ -111,7 +111,7 @@ impl DeadMark {
 
     /// Whether the dead process has left a lock that it may have left: it was made after the mark and before any git
     /// of ours would have been ended, and it says what the mark says. A lock on a branch of the person's that says
-    /// nothing may be anybody's.
+    /// nothing may be another program's.
     fn has_left(&self, lock: &str, file: &Path) -> bool {
         let Ok(found) = file.symlink_metadata() else { return false };
         let made = SystemTime::UNIX_EPOCH
@@ -296,7 +296,7 @@ fn namespace() -> Option<String> {
     std::fs::read_link("/proc/self/ns/pid").ok()?.to_str().map(str::to_owned)
 }
 
-/// Whether a lock is on a ref that nobody else moves.
+/// Whether a lock is on a ref that only `ftl` moves.
 fn is_ours(lock: &str) -> bool {
     OURS.iter().any(|folder| lock.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
 }

@@ -120,7 +120,7 @@ impl Repo {
         is_same.then_some(WorktreeEntry { tree: known.tree, left_out: known.left_out })
     }
 
-    /// Nobody asks any more what was found.
+    /// Drops what was found, because no later look asks for it.
     pub(super) fn forget_known(&self, index: &Path) {
         self.known_trees().remove(index);
     }

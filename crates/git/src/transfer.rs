@@ -1,13 +1,13 @@
 //! A transfer: the files of the person's checkout are taken from one commit to another, all or none.
 //!
 //! Each new file is written and synced in a folder of ours first. Then it changes places with the person's
-//! file in one call, and what came out is looked at: where it is not what was seen before, somebody has saved
-//! it meanwhile, and everything goes back. What came out is never removed here: it is retained (`retain`), so
-//! that whoever still has it open writes into a file that is not lost. Where files cannot change places, the
+//! file in one call, and what came out is looked at: where it is not what was seen before, the file was saved
+//! meanwhile, and everything goes back. What came out is never removed here: it is retained (`retain`), so
+//! that an editor that still has it open writes into a file that is not lost. Where files cannot change places, the
 //! person's file is moved aside and the new one put where nothing is. No file is ever written over, and folders
 //! go only when they are empty. What is half way is written down before the first file is moved. Every folder on
 //! the way to a file is opened without following a link, and the file is moved in what was opened: no link that
-//! somebody puts into the checkout meanwhile leads a delivery out of it.
+//! is put into the checkout meanwhile leads a delivery out of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -63,7 +63,7 @@ pub(super) enum State {
     Arrived,
     /// The checkout is at the old commit again.
     Back,
-    /// Somebody has taken the checkout elsewhere while it was half way.
+    /// A person has taken the checkout to another commit while it was half way.
     Left,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct TransferRecord {
     pub(super) links: bool,
     /// The inode of each new file, in the order of the paths that differ; zero where there is none.
     pub(super) placed: Vec<u64>,
-    /// Files whose bytes were not those of the old commit although nobody had changed them, by number.
+    /// Files whose bytes were not those of the old commit although no person or program had changed them, by number.
     #[serde(default)]
     pub(super) seen: BTreeMap<usize, Noted>,
     /// Files of the person's that could not be put back because something else stands on the way, by number.
@@ -145,7 +145,7 @@ pub(super) struct Transfer<'a> {
     pub(super) id: String,
     pub(super) record: TransferRecord,
     pub(super) changes: Vec<Differing>,
-    /// Where its files are.
+    /// The folder of its files.
     pub(super) files: PathBuf,
 }
 
@@ -154,7 +154,7 @@ enum Swapped {
     Done,
     /// Nothing is in the checkout to change places with.
     Absent,
-    /// Somebody has put a file there while the old one was aside.
+    /// A file was put there while the old one was aside.
     Taken,
 }
 
@@ -325,7 +325,7 @@ impl Transfer<'_> {
         replace(&file, &text).at(&file)
     }
 
-    /// Moves every file; or the path that somebody has changed meanwhile, and then everything is to go back.
+    /// Moves every file; or the path that was changed meanwhile, and then everything is to go back.
     pub(super) fn carry(&self, expected: &[Expected]) -> Result<Result<(), usize>, GitError> {
         for number in self.order() {
             if expected[number] != Expected::After && !self.carry_one(number)? {
@@ -451,7 +451,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Takes everything back, what somebody has changed first. A save that is in the checkout stays there.
+    /// Takes everything back, the path that was changed meanwhile first. A save that is in the checkout stays there.
     pub(super) fn take_back(&mut self, first: Option<usize>) -> Result<(), GitError> {
         for number in first.into_iter().chain(self.order().into_iter().rev()) {
             self.restore(number)?;
@@ -465,7 +465,7 @@ impl Transfer<'_> {
         self.save()
     }
 
-    /// Whether the person's file is still with us although nobody has put another one in its place.
+    /// Whether the person's file is still with us although no other file is in its place.
     pub(super) fn is_unplaced(&self, number: usize) -> Result<bool, GitError> {
         let target = self.target(number);
         Ok(self.has(&self.slot(Slot::Old, number))?
@@ -525,7 +525,7 @@ impl Transfer<'_> {
         self.sort(&file, number)
     }
 
-    /// Whether a file of ours holds what the new commit has at a path, or else what was there before.
+    /// Whether a file of ours holds what the new commit has at a path, or else what the path held before.
     fn is_left_by_us(&self, file: &Path, number: usize, is_new: bool) -> Result<bool, GitError> {
         let name = file.strip_prefix(&self.files).unwrap_or(file).as_os_str().as_encoded_bytes();
         let change = &self.changes[number];
@@ -617,7 +617,7 @@ impl Transfer<'_> {
     }
 }
 
-/// A file whose inode nobody else gets as long as we know of it.
+/// A file whose inode no other file gets as long as we know of it.
 struct Pinned {
     inode: u64,
     _open: File,

@@ -20,7 +20,7 @@ use ftl_process::Cancel;
 pub struct Undone {
     /// The person's branch that moved back.
     pub target: String,
-    /// Where it is again.
+    /// The commit that it is at again.
     pub commit: Oid,
     /// The commit that the delivery had moved the branch to.
     pub was: Oid,

@@ -52,7 +52,7 @@ impl Told {
         self.0.iter().rev().find(|one| one.name == name && one.scope != "command")
     }
 
-    /// What the repository itself says.
+    /// The value of the repository's own file.
     fn local(&self, name: &str) -> Option<&One> {
         self.0.iter().rev().find(|one| one.name == name && one.scope == "local")
     }
@@ -81,7 +81,7 @@ impl Told {
         }
     }
 
-    /// Who the person is.
+    /// The person's name and address.
     pub(super) fn person(&self) -> Option<Person> {
         Some(Person { name: self.text("user.name")?, email: self.text("user.email")? })
     }
@@ -98,7 +98,7 @@ impl Told {
         };
         let path = match (set.strip_prefix(b"~/"), &settings.home) {
             (Some(rest), Some(home)) => home.join(probe::path(rest)),
-            // Somebody else's home, or git's own folder: git knows where that is.
+            // Another user's home, or git's own folder: git knows where that is.
             _ if set.starts_with(b"~") || set.starts_with(b"%") || set.starts_with(b":") => {
                 let words = ["config", "--type=path", "--get", "core.excludesFile"];
                 let out = ask_as_person(runner, settings, own, words)?.out;

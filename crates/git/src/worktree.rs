@@ -1,7 +1,7 @@
 //! Worktrees: one per instance, under `.ftl/worktrees`, from the tip of the run's branch, on no branch.
 //!
 //! Opening one twice gives the same one. A worktree is closed by keeping what exists only there, moving it
-//! out of everybody's reach, looking once more, and only then removing it. Nothing is forced, and nothing
+//! out of every process's reach, looking once more, and only then removing it. Nothing is forced, and nothing
 //! is believed that a file inside the worktree says.
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::Moment;
 use super::error::At as _;
+use super::error::CallbackError;
 use super::error::unreadable;
-use super::land::CallbackError;
 use super::lock::Held;
 use super::probe::{self, Seen, below, look, zeroed};
 use super::{ErrorKind, GitError, NOBODY, Oid, Repo, WorktreeEntry, WorktreeId, ledger};
@@ -52,6 +52,15 @@ pub struct Worktree {
     pub base: Oid,
 }
 
+/// How git came to know a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Registered {
+    /// Its folder is as it was.
+    AsItStands,
+    /// Git made the folder anew: nothing is in it.
+    Anew,
+}
+
 /// A worktree, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WorktreeRecord {
@@ -74,7 +83,7 @@ pub(super) struct WorktreeRecord {
 pub struct CloseOutcome {
     /// The ref under which what existed only there is kept; none where nothing did.
     pub kept: Option<String>,
-    /// Where a worktree stands now that somebody has moved away; it was left alone.
+    /// The new place of a worktree that a person has moved away; it was left alone.
     pub moved_to: Option<PathBuf>,
 }
 
@@ -199,8 +208,8 @@ impl Repo {
     }
 
     /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
-    /// ready nobody has worked in it, so laying its files again takes nothing away.
-    /// The tree that is there then.
+    /// ready no agent has worked in it, so laying its files again takes nothing away.
+    /// The tree of the files then.
     pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<Oid, GitError> {
         let (path, index) = (self.path_of(id), self.index_file(id));
         let held = self.hold_repository()?;
@@ -228,7 +237,7 @@ impl Repo {
         Ok(())
     }
 
-    /// Whether the index of a worktree is the one that it was given: nobody has staged anything there.
+    /// Whether the index of a worktree is the one that it was given: nothing was staged in it.
     pub(super) fn is_given(&self, id: &WorktreeId, found: &fs::Metadata) -> bool {
         self.lock_given().get(id).is_some_and(|given| *given == mark(found))
     }
@@ -265,7 +274,7 @@ impl Repo {
         self.set_aside(id)?;
         self.keep_commits_held(id, "its folder was gone", ftl_folder::clock::wall() / 1000, held)?;
         self.forget(id)?;
-        self.register_at(id, &self.path_of(id), commit, held)
+        self.register_at(id, &self.path_of(id), commit, held).map(drop)
     }
 
     /// Has git know a worktree that is or will be in that folder. Where git must make it itself, nothing may be there.
@@ -275,16 +284,16 @@ impl Repo {
         path: &Path,
         commit: &Oid,
         held: &Held,
-    ) -> Result<(), GitError> {
+    ) -> Result<Registered, GitError> {
         if self.enrol_at(id, path, commit)? {
-            return Ok(());
+            return Ok(Registered::AsItStands);
         }
         let words = ["worktree", "add", "--quiet", "--no-checkout", "--detach"];
         let call = self.at_home(&self.common).words(["-c", "worktree.useRelativePaths=false"]).words(words);
         let call = call.words([path.as_os_str()]).words([commit.as_str()]).under(held.file());
         self.run(call)?.ok()?;
         if self.is_registered_at(id, path) {
-            return Ok(());
+            return Ok(Registered::Anew);
         }
         let message = format!("git made worktree {id} in another way than it was asked to");
         Err(GitError::new(ErrorKind::Git, message))
@@ -318,7 +327,7 @@ impl Repo {
             let head = ftl_folder::open(&made.join("HEAD"), ftl_folder::OpenMode::Read);
             head.and_then(|file| file.sync_all()).at(&made)?;
         }
-        // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
+        // It is there as a whole or not at all: a `git worktree prune` meanwhile finds nothing half done.
         if ftl_folder::rename(&made, &admin).is_ok() && self.is_registered_at(id, path) {
             return Ok(true);
         }
@@ -365,7 +374,8 @@ impl Repo {
         self.remove_moved(&admin)
     }
 
-    /// Copies the ignored files that are listed from the person's checkout. What is there already stays.
+    /// Copies the ignored files that are listed from the person's checkout. A file that the worktree has already
+    /// stays.
     pub fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
         if self.settings.copied.is_empty() {
             return Ok(());
@@ -484,7 +494,7 @@ impl Repo {
             ftl_folder::rename(&self.path_of(id), &trash).at(&self.path_of(id))?;
         }
         if ftl_folder::is_folder(&trash) {
-            // Whoever still had a file open could write until a moment ago.
+            // A process that still had a file open could write until a moment ago.
             if since.is_none_or(|since| changed_since(&trash, since).unwrap_or(true)) {
                 kept = self.keep_from(id, &trash, why, when)?.or(kept);
             }

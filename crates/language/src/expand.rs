@@ -24,7 +24,7 @@ pub const MAX_STATE_STATEMENTS: usize = 200;
 pub const MAX_PASTED_PARTS: usize = 100_000;
 
 /// The documents that patterns may come from.
-pub trait Shelf {
+pub trait PatternSource {
     /// The document of a protocol.
     fn document(&self, protocol: &str) -> Option<&Document>;
 
@@ -33,7 +33,7 @@ pub trait Shelf {
 }
 
 /// The states of a document with every pattern in place, and what went wrong.
-pub fn paste(document: &Document, shelf: &dyn Shelf) -> (Vec<State>, Vec<Problem>) {
+pub fn paste(document: &Document, shelf: &dyn PatternSource) -> (Vec<State>, Vec<Problem>) {
     let mut paster = Paster { shelf, problems: Vec::new(), statements: 0, parts: 0, full: false };
     let nothing = BTreeMap::new();
     let states = document
@@ -71,7 +71,7 @@ struct Scope<'a> {
 }
 
 struct Paster<'a> {
-    shelf: &'a dyn Shelf,
+    shelf: &'a dyn PatternSource,
     problems: Vec<Problem>,
     statements: usize,
     parts: usize,

@@ -11,7 +11,7 @@ use crate::build::build;
 use crate::check::graph::edges;
 use crate::check::{self, CheckReport, Pasted, shown};
 use crate::draw;
-use crate::expand::{Shelf, paste};
+use crate::expand::{PatternSource, paste};
 use crate::parse::parse;
 use crate::problem::{Problem, ProblemSeverity};
 use crate::source::{DocumentOrigin, SourceDocument, Span, digest};
@@ -52,11 +52,11 @@ pub const EARLIER: &[(&str, &[(&str, &str)])] = &[
 /// A protocol of the library.
 #[derive(Clone, Debug)]
 pub struct Protocol {
-    /// Its name.
+    /// The protocol's name.
     pub name: Name,
     /// Its document, by its place in the library.
     pub file: u32,
-    /// Where its document came from.
+    /// The file or the program that its document came from.
     pub origin: DocumentOrigin,
     /// The digest of its document.
     pub digest: String,
@@ -241,7 +241,7 @@ impl Library {
             let (Some(entry), Some(pasted)) = (self.entries.get(name), pasted.get(name)) else { continue };
             let mut findings = all.remove(name).unwrap_or_default();
             findings.problems.extend(found);
-            // Whoever was first has found the same.
+            // Another thread that was first has found the same.
             let _ = entry.protocol.set(self.protocol(name, entry, pasted, findings));
         }
     }
@@ -383,7 +383,7 @@ impl Library {
     }
 }
 
-impl Shelf for Library {
+impl PatternSource for Library {
     fn document(&self, protocol: &str) -> Option<&Document> {
         self.entries.get(protocol).map(|entry| &*self.read(entry).document)
     }

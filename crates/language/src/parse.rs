@@ -185,7 +185,7 @@ impl Parser {
         roots
     }
 
-    /// A machine that nobody can read is not worth proving.
+    /// A machine too large to be read by a person is not worth proving.
     fn sizes(&mut self, document: &mut Document, start: Span) {
         if let Some(extra) = document.states.get(MAX_STATES) {
             let message = format!("a protocol may have {MAX_STATES} states");

@@ -25,9 +25,9 @@ pub struct Problem {
     pub severity: ProblemSeverity,
     /// A short stable name, such as `unknown-field`.
     pub code: &'static str,
-    /// What is wrong.
+    /// The mistake in words, without place and hint.
     pub message: String,
-    /// Where.
+    /// The bytes that it is about.
     pub span: Span,
     /// What to do about it.
     pub hint: Option<String>,
@@ -36,7 +36,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// An error.
+    /// A problem for which the protocol is refused.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Problem {
         Problem {
             severity: ProblemSeverity::Error,
@@ -48,7 +48,7 @@ impl Problem {
         }
     }
 
-    /// A warning.
+    /// A problem with which the protocol still runs.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Problem {
         Problem { severity: ProblemSeverity::Warning, ..Problem::error(code, span, message) }
     }

@@ -14,7 +14,7 @@ pub use ftl_core::syntax::Span;
 /// The largest document that is read.
 pub const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
-/// Where a document came from.
+/// The origin of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DocumentOrigin {
@@ -31,7 +31,7 @@ pub enum DocumentOrigin {
 pub struct SourceDocument {
     /// The path or name that messages show.
     pub path: String,
-    /// Where it came from.
+    /// The origin of the document.
     pub origin: DocumentOrigin,
     /// The text as it was read.
     pub text: Arc<str>,
@@ -92,7 +92,7 @@ pub struct Located<'a> {
     pub column: usize,
     /// First byte of the line.
     pub start: usize,
-    /// The line's text.
+    /// The whole line, without its line break.
     pub text: &'a str,
 }
 

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::source::{SourceLine, Span};
 use ftl_core::value::Number;
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// A verb, a name or a bare word.
@@ -97,7 +97,7 @@ const SIGNS: &[(&str, Punctuation)] = &[
 pub struct Placed {
     /// The token.
     pub token: Token,
-    /// Where it stands.
+    /// The bytes of the token in its source.
     pub span: Span,
 }
 

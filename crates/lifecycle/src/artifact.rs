@@ -1,7 +1,7 @@
 //! One JSON file of a task, with the place of everything in it.
 //!
 //! A reader asks for what it needs by name and kind; what is of another kind is [`Malformed`], with the file,
-//! the line and the column where it stands. Fields that nobody asks for are left alone.
+//! the line and the column where it stands. Fields that no reader asks for are left alone.
 
 use std::fmt;
 use std::io::Read as _;
@@ -24,7 +24,7 @@ pub struct Malformed {
     pub line: usize,
     /// The column in bytes, from one.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake in words, to be read after the place.
     pub message: String,
 }
 
@@ -85,7 +85,7 @@ impl ArtifactFile {
         ArtifactFile::parse(bytes, shown).map(Some)
     }
 
-    /// Reads a text.
+    /// Reads the bytes of a file as JSON; `shown` is its name in messages.
     pub fn parse(bytes: Vec<u8>, shown: &str) -> Result<ArtifactFile, Malformed> {
         let digest = ContentDigest::of(&bytes);
         let path = shown.to_owned();
@@ -110,7 +110,7 @@ impl ArtifactFile {
         self.digest
     }
 
-    /// What it says.
+    /// The whole file as JSON.
     pub fn json(&self) -> &Json {
         &self.json
     }
@@ -132,7 +132,7 @@ pub struct JsonView<'a> {
 }
 
 impl<'a> JsonView<'a> {
-    /// What is wrong here.
+    /// A `Malformed` about this place.
     pub fn wrong(&self, message: impl fmt::Display) -> Malformed {
         let text = self.artifact.text.as_bytes();
         let (line, column) = place(&text[..find(text, &self.at)]);
@@ -154,7 +154,7 @@ impl<'a> JsonView<'a> {
         name
     }
 
-    /// What it is.
+    /// The value, without its place.
     pub fn json(&self) -> &'a Json {
         self.json
     }
@@ -186,7 +186,7 @@ impl<'a> JsonView<'a> {
         self.field(key).ok_or_else(|| self.wrong(format!("has no `{key}`")))
     }
 
-    /// A text.
+    /// The value as text; `Malformed` where it is something else.
     pub fn as_text(&self) -> Result<&'a str, Malformed> {
         self.json.as_str().ok_or_else(|| self.not("a text"))
     }

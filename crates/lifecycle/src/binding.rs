@@ -15,10 +15,10 @@ use super::folder::{
     TaskFolder,
 };
 
-/// What stands for a plan or a patch that is not there.
+/// The digest that is noted for a plan or a patch that is not there.
 const ABSENT: &str = "none";
 
-/// What stands for evidence that was carried out and counts no more.
+/// The digest that is noted for evidence that was carried out and counts no more.
 const SPENT: &str = "spent";
 
 /// The evidence that a task may have: its file, the digest that it may carry, what that is the digest of.
@@ -62,7 +62,7 @@ impl Bindings {
     /// Binds everything that carries no digest and was not seen before.
     pub fn see_all(&self, folder: &TaskFolder) {
         for (name, key, beside) in EVIDENCE {
-            // What cannot be read is told by whoever needs it.
+            // A file that cannot be read is reported by the gate that needs it.
             if let Ok(Some(artifact)) = folder.read(name)
                 && let Ok(beside) = folder.digest(beside)
             {

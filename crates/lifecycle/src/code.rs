@@ -1,6 +1,6 @@
 //! The code: `code/diff.patch` and `code/files/`, against the files of the plan.
 //!
-//! A file that the plan does not name is a question about the plan. A file that the plan names and nobody made
+//! A file that the plan does not name is a question about the plan. A file that the plan names and the code lacks
 //! means that the work is not complete. What the coder says about its own phase stands in `code/codegen.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +17,9 @@ use ftl_store as store;
 
 /// What the code's artifacts show, and what a person may want to look at.
 pub struct CodeFindings {
-    /// The evidence.
+    /// What gates judge by: the patch against the plan.
     pub evidence: CodeEvidence,
-    /// What is odd and stops nobody.
+    /// What is odd and does not stop the task.
     pub warnings: Vec<String>,
 }
 

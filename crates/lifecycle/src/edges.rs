@@ -16,9 +16,9 @@ use super::{Malformed, registry};
 /// One edge, looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeView {
-    /// Where it begins.
+    /// The phase that it leaves.
     pub from: Phase,
-    /// Where it leads.
+    /// The phase that it leads to.
     pub to: Phase,
     /// Whether it is open.
     pub holds: bool,
@@ -36,20 +36,20 @@ impl EdgeView {
 /// What a phase has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outlook {
-    /// The phase.
+    /// The phase that the task is in.
     pub phase: Phase,
     /// Every edge from there, the forward one first.
     pub edges: Vec<EdgeView>,
     /// What was seen, in one sentence.
     pub summary: String,
-    /// What is odd and stops nobody.
+    /// What is odd and does not stop the task.
     pub warnings: Vec<String>,
-    /// Whether something is asked on the way that nobody has looked at: only `next` itself can tell.
+    /// Whether a gate or a person on the way has not been asked: only `next` itself can tell.
     pub is_open_question: bool,
 }
 
 impl Outlook {
-    /// Where it goes.
+    /// The phase that the first open edge leads to.
     pub fn open(&self) -> Option<&Phase> {
         self.edges.iter().find(|edge| edge.holds).map(|edge| &edge.to)
     }
@@ -95,7 +95,7 @@ pub fn outlook(run: &Run, phases: &Phases, looks: &Looks<'_>) -> Result<Outlook,
     Ok(Outlook { phase, edges, summary, warnings, is_open_question })
 }
 
-/// Whether nobody knows yet if a way is taken.
+/// Whether it is not known yet if a way is taken.
 fn is_unknown(way: &WayOut) -> bool {
     let knows = |wanted| way.conditions.iter().any(|one| one.holds == wanted);
     let failing = way.conditions.iter().any(|one| one.text.starts_with(ftl_core::run::COULD_NOT));
@@ -145,7 +145,7 @@ impl Asker<'_> {
         missing
     }
 
-    /// What one way needs.
+    /// The conditions of one way out that do not hold, in sentences.
     fn needs(&self, way: &WayOut) -> Vec<String> {
         let mut needs = Vec::new();
         for condition in way.conditions.iter().filter(|one| one.holds != Some(true)) {

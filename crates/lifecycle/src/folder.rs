@@ -15,13 +15,13 @@ use super::artifact::{self, ArtifactFile, Malformed};
 use ftl_folder::state_folder::StateFolder;
 use ftl_store::ContentDigest;
 
-/// The plan.
+/// The plan, for programs.
 pub const PLAN: &str = "planning/planning.ai.json";
 /// The plan, for people.
 pub const PLAN_TEXT: &str = "planning/plan.md";
 /// The files of the plan.
 pub const PLAN_FILES: &str = "planning/plan.files.json";
-/// What was said while planning.
+/// The conversation of the planning phase.
 pub const PLAN_TRANSCRIPT: &str = "planning/planning.transcript.jsonl";
 /// The minutes of a planning meeting, of older work.
 pub const MEETING: &str = "planning/planning.meeting.json";
@@ -29,7 +29,7 @@ pub const MEETING: &str = "planning/planning.meeting.json";
 pub const PLAN_REVIEW: &str = "review/plan-review.json";
 /// Where older work has it.
 pub const OLDER_PLAN_REVIEW: &str = "planning/plan-review.json";
-/// The patch.
+/// The patch that the coder made.
 pub const PATCH: &str = "code/diff.patch";
 /// The generated files, whole.
 pub const FILES: &str = "code/files";
@@ -37,19 +37,19 @@ pub const FILES: &str = "code/files";
 pub const CODEGEN: &str = "code/codegen.json";
 /// The review of the patch.
 pub const CODE_REVIEW: &str = "review/code-review.json";
-/// The test report.
+/// The report of the suites, run on the patch.
 pub const REPORT: &str = "eval/eval-report.json";
 /// Where older work has it.
 pub const OLDER_REPORT: &str = "eval-report.json";
-/// The decision.
+/// The decision of a person at the end.
 pub const DECISION: &str = "accept/decision.json";
 /// The commit that the accepted patch became.
 pub const COMMIT: &str = "accept/commit.json";
-/// What was undone, and why.
+/// The record of a revert: what was undone, and why.
 pub const RECORD: &str = "revert/record.json";
-/// The phase.
+/// The phase of the task, and what each phase has come to.
 pub const STATE: &str = "state.json";
-/// What people forced.
+/// The overrides and redos of people, a line each.
 pub const TRANSCRIPT: &str = "transcript.jsonl";
 /// Where what gave way is kept.
 pub const VERSIONS: &str = "versions";
@@ -122,7 +122,7 @@ impl FromStr for TaskId {
     }
 }
 
-/// Where tasks are.
+/// The folder that holds the folders of tasks.
 pub fn tasks(place: &StateFolder) -> PathBuf {
     place.state().join("tasks")
 }
@@ -159,12 +159,12 @@ impl TaskFolder {
         TaskFolder { id: id.clone(), path: tasks(place).join(id.as_str()) }
     }
 
-    /// Whose it is.
+    /// The task's name.
     pub fn id(&self) -> &TaskId {
         &self.id
     }
 
-    /// Where it is.
+    /// The path of the task's folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -281,7 +281,7 @@ impl TaskFolder {
         Json::parse(text.lines().next_back()?).ok()
     }
 
-    /// Moves what stands under those names below `versions/`, into one folder with the next number: where
+    /// Moves the files of those names below `versions/`, into one folder with the next number: where
     /// each thing is now. What is not there is left out.
     pub fn archive(&self, names: &[&str]) -> io::Result<Vec<String>> {
         let there: Vec<&&str> = names.iter().filter(|name| self.has(name)).collect();

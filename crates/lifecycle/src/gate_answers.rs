@@ -1,7 +1,7 @@
 //! The gates of a task's artifacts, looked through once: what each answers, and what its answer means to a person.
 //!
-//! One command looks through each gate at most once. The same answer is given to whoever asks for the edges of a phase
-//! and to the run that takes one of them, so that what is shown is what is done. A look writes nothing.
+//! One command looks through each gate at most once. The same answer is given to the command that lists the edges of
+//! a phase and to the run that takes one of them, so that what is shown is what is done. A look writes nothing.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::folder::{PATCH, RECORD, TaskFolder};
 use super::phases::Routes;
 use super::{Malformed, code, code_review, decision, plan, plan_review, record, report};
 
-/// What one gate answers.
+/// The answer of one gate.
 #[derive(Clone, Debug)]
 pub struct GateAnswer {
     /// The answer as the run hears it.
@@ -24,7 +24,7 @@ pub struct GateAnswer {
     pub summary: String,
     /// What it needs to pass, in sentences.
     pub missing: Vec<String>,
-    /// What is odd and stops nobody.
+    /// What is odd and does not stop the task.
     pub warnings: Vec<String>,
 }
 

@@ -13,9 +13,9 @@
 //! | `plan`, `questions` | the plan, its files, its open questions |
 //! | `plan_review`, `code`, `patch`, `code_review`, `report`, `decision`, `record` | the other artifacts |
 //! | `binding` | to what evidence without a digest is bound |
-//! | `looks` | the gates of the artifacts, each looked through once |
+//! | `gate_answers` | the gates of the artifacts, each looked through once |
 //! | `edges` | every edge of a phase with what it needs, as the interpreter answers |
-//! | `desk` | tasks and their runs: adoption, the projection of the journal, the current task |
+//! | `registry` | tasks and their runs: adoption, the projection of the journal, the current task |
 //! | `write` | artifacts that `ftl` writes |
 
 pub mod artifact;

@@ -82,14 +82,14 @@ pub enum StepWork {
     CodeReview,
     /// The suites run on the patch.
     Report,
-    /// A person decides.
+    /// A person accepts the work, or sends it elsewhere.
     Decision,
     /// What was applied is undone.
     Revert,
 }
 
 impl StepWork {
-    /// All of them.
+    /// All kinds of work, in the order of declaration.
     pub const ALL: [StepWork; 7] = [
         StepWork::Plan,
         StepWork::PlanReview,
@@ -138,7 +138,7 @@ impl StepWork {
 pub struct Routes {
     /// Every route that some condition asks for: the usual one first, then the nearest one, undoing last.
     pub known: Vec<String>,
-    /// Where work goes that needs more of it, when nobody said where.
+    /// Where work goes that needs more of it, when the person did not say where.
     pub again: Option<String>,
     /// Where work goes that is to be undone.
     pub undo: Option<String>,
@@ -179,7 +179,7 @@ impl Phases {
         self.program.states.iter().map(|state| &*state.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Where a task begins.
+    /// The phase in which a task begins.
     pub fn first(&self) -> Phase {
         Phase(self.program.states.first().map_or_else(Name::default, |state| state.name.clone()))
     }
@@ -308,7 +308,7 @@ impl Phases {
         self.program.redo.as_ref()
     }
 
-    /// Where decisions may send work.
+    /// The phases to which decisions may send work.
     pub fn routes(&self) -> Routes {
         let mut asked = Vec::new();
         for node in self.program.states.iter().flat_map(|state| &state.nodes) {

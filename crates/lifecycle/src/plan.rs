@@ -16,9 +16,9 @@ use super::questions;
 /// What happens to a file of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// It is written.
+    /// It is made or changed.
     Write,
-    /// It is removed.
+    /// It is removed by the patch.
     Delete,
 }
 
@@ -36,13 +36,13 @@ const INTENTS: [(&str, Intent); 6] = [
 pub struct PlanArtifact {
     /// The digest of its bytes.
     pub digest: String,
-    /// What it is called.
+    /// The title of the task.
     pub title: String,
-    /// What it is for.
+    /// The brief of the task.
     pub brief: String,
     /// The files that it names, in its order, and what happens to each.
     pub named: Vec<(String, Intent)>,
-    /// The blocking questions that nobody answered.
+    /// The blocking questions that have no answer.
     pub questions: Vec<String>,
     /// Whether it may come to nothing: a patch without a change is complete.
     pub may_be_empty: bool,
@@ -204,7 +204,7 @@ impl FileScope {
         Ok(FileScope { files, written: true })
     }
 
-    /// The paths alone.
+    /// The paths of the files, without what happens to them.
     pub fn paths(&self) -> Vec<String> {
         self.files.iter().map(|(path, _)| path.clone()).collect()
     }

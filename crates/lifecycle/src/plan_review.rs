@@ -43,7 +43,7 @@ const SEVERITIES: [(&str, Severity); 5] = [
 /// What the reviews add up to.
 #[derive(Default)]
 struct Sum {
-    /// Whether somebody says that it may go on.
+    /// Whether a reviewer says that it may go on.
     ok: bool,
     blocked: bool,
     changes: bool,

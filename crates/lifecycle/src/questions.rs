@@ -25,7 +25,7 @@ const STATES: [(&str, State); 3] =
 pub(super) fn of_plan(root: &JsonView<'_>) -> Result<Vec<String>, Malformed> {
     let mut open = Vec::new();
     for question in root.list("open_questions")? {
-        // Older plans have plain texts here: notes, which block nobody.
+        // Older plans have plain texts here: notes, which block no task.
         if question.json().as_str().is_some() {
             continue;
         }
@@ -55,7 +55,7 @@ struct Asked {
     text: String,
 }
 
-/// The blocking questions of the last round of a meeting that nobody answered.
+/// The blocking questions of the last round of a meeting that have no answer.
 pub(super) fn of_meeting(folder: &TaskFolder) -> Result<Vec<String>, Malformed> {
     let Some(artifact) = folder.read(MEETING)? else { return Ok(Vec::new()) };
     let root = artifact.root()?;

@@ -1,7 +1,7 @@
 //! Tasks and their runs: which run a task has, where it stands, and the projection of that in `state.json`.
 //!
 //! The journal is the truth of a task that it knows. A folder that it does not know is adopted as it stands;
-//! one whose phase somebody else changed is refused until a person adopts it anew. A `state.json` that only
+//! one whose phase was changed in the file is refused until a person adopts it anew. A `state.json` that only
 //! lags behind, because a process was killed between the two, is brought up to date.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ const CURRENT: &str = "lifecycle.current";
 /// What is known of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskInfo {
-    /// Its run.
+    /// The run that the task has.
     pub run: RunId,
     /// The digest of `state.json` as it was last seen or written; none where there was no file.
     pub state: Option<String>,
@@ -163,20 +163,20 @@ pub enum TaskStanding {
     },
     /// Both say the same, or the file only lags behind.
     Agrees {
-        /// Its run.
+        /// The run that the task has.
         run: RunId,
-        /// Where it is.
+        /// The phase, by the journal.
         phase: Phase,
         /// Where the file says that it is, if that is not where it is.
         lags: Option<Phase>,
     },
-    /// Somebody changed the file.
+    /// A person or another program changed the file.
     Disagrees {
-        /// Its run.
+        /// The run that the task has.
         run: RunId,
-        /// What the file says.
+        /// The phase by the file.
         file: Phase,
-        /// What the journal says.
+        /// The phase by the journal.
         journal: Phase,
     },
 }
@@ -247,7 +247,7 @@ pub fn project(
 }
 
 /// Remembers what `state.json` is, where it says what the journal says. A process that was killed after it had
-/// written the file has not; were that forgotten, a second kill would look like somebody's change.
+/// written the file has not; were that forgotten, a second kill would look like a change by hand.
 pub fn remember(
     notes: &dyn Notebook,
     folder: &TaskFolder,
@@ -311,7 +311,7 @@ pub fn digests(folder: &TaskFolder) -> BTreeMap<&'static str, String> {
 #[derive(Debug)]
 pub struct Turn(#[allow(dead_code, reason = "the lock is the file")] File);
 
-/// Takes a task for this process; nothing when somebody else has it.
+/// Takes a task for this process; nothing when another process has it.
 pub fn turn(place: &StateFolder, id: &TaskId) -> io::Result<Option<Turn>> {
     let folder = place.store().join("tasks");
     ftl_folder::make(&folder)?;

@@ -45,7 +45,7 @@ struct Sum {
     red_suites: Vec<String>,
     /// Whether a suite is red that may fail.
     allowed: bool,
-    /// What is not complete.
+    /// The suites that are not complete.
     missing: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! `state.json`: the phase of a task and what each phase has come to.
 //!
-//! It is a projection of the task's run, written whole and only when the task moved. Fields that nobody
-//! here knows stay as they are, and so does their order.
+//! It is a projection of the task's run, written whole and only when the task moved. Fields that are not known
+//! here stay as they are, and so does their order.
 
 use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
@@ -10,10 +10,10 @@ use super::folder::{STATE, TaskFolder};
 use super::phases::{Phase, Phases};
 use ftl_store::ContentDigest;
 
-/// What `state.json` says.
+/// The content of `state.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateFile {
-    /// The phase.
+    /// The phase that the file says.
     pub phase: Phase,
     json: Json,
 }

@@ -18,13 +18,13 @@ pub fn now() -> String {
 /// A decision of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord<'a> {
-    /// What was decided.
+    /// Accepted, deferred, or more work.
     pub choice: Choice,
     /// Where the work goes, when it was not accepted.
     pub route: Option<&'a str>,
-    /// Who decided.
+    /// The person who decided.
     pub by: &'a str,
-    /// Why.
+    /// The reason that the person gave; may be empty.
     pub reason: &'a str,
     /// Evidence that is missing and was decided without.
     pub without: &'a [&'a str],
@@ -66,19 +66,19 @@ pub fn decision(folder: &TaskFolder, decision: &DecisionRecord<'_>) -> Result<()
 pub struct Forced<'a> {
     /// `override` or `redo`.
     pub kind: &'static str,
-    /// Who.
+    /// The person who forced it.
     pub by: &'a str,
-    /// Why.
+    /// The reason that the person gave.
     pub reason: &'a str,
-    /// From where.
+    /// The phase that is left.
     pub from: &'a Phase,
-    /// To where.
+    /// The phase that is entered.
     pub to: &'a Phase,
-    /// What did not hold.
+    /// The conditions that did not hold.
     pub guards: Vec<String>,
 }
 
-/// Writes into the transcript what is about to be forced. What stands there as the last line already, because
+/// Writes into the transcript what is about to be forced. A line that is the last one already, because
 /// a process was killed before it moved, is not written again.
 pub fn forced(folder: &TaskFolder, forced: &Forced<'_>) -> std::io::Result<()> {
     let line = Json::object([

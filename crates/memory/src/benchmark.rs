@@ -1,6 +1,6 @@
 //! The benchmark of the FTL protocol (docs/origins.md): records, a memory made by lot, and the simulated learner.
 //!
-//! Everything is drawn from a seed, so the same call gives the same numbers. There is no clock: whoever
+//! Everything is drawn from a seed, so the same call gives the same numbers. There is no clock: a caller that
 //! measures a time passes a stopwatch in. Nothing here touches a real memory.
 
 use rusqlite::Connection;
@@ -23,21 +23,21 @@ pub const SEED: u64 = 42;
 
 /// The largest memory that is made by lot.
 pub const MAX_GENERATED: usize = 200_000;
-/// The largest simulation.
+/// How many tasks a simulation may have.
 pub const MAX_SIMULATED: usize = 1_000_000;
 
-/// One figure.
+/// One line of the benchmark's result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// What was measured.
+    /// The part that was measured.
     pub name: String,
-    /// Which property of it.
+    /// The property that was measured.
     pub metric: &'static str,
-    /// The number.
+    /// The value, in `unit`.
     pub value: f64,
-    /// What the number counts.
+    /// The unit of the value.
     pub unit: &'static str,
-    /// What it is compared with.
+    /// The value that it is compared with.
     pub baseline: Option<f64>,
     /// When it was measured.
     pub timestamp: String,
@@ -72,7 +72,7 @@ impl Lot {
         Lot(seed)
     }
 
-    /// The next number.
+    /// The next number of the sequence, from all of `u64`.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -308,9 +308,9 @@ pub fn matching(embedder: &dyn Embedder, now: &Now) -> Vec<Measurement> {
 /// What the simulated learner spent, with and without memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Simulated {
-    /// Tokens without memory.
+    /// Tokens that it spent without memory.
     pub baseline: u64,
-    /// Tokens with memory.
+    /// Tokens that it spent with memory.
     pub assisted: u64,
     /// Lessons at the end.
     pub entries: usize,

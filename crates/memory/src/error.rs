@@ -11,23 +11,23 @@ pub enum Error {
     Refused {
         /// Where in the JSON that came in, such as `failures[3].cost`; empty for the whole.
         path: String,
-        /// What is wrong there.
+        /// The mistake, in words.
         what: String,
-        /// What to do.
+        /// How the person who wrote it can correct it.
         hint: &'static str,
     },
     /// The stored vectors are of another embedder.
     OtherEmbedder {
         /// Of which the vectors are.
         stored: String,
-        /// Which one is in use.
+        /// The embedder in use.
         current: String,
     },
     /// A stored lesson cannot be read.
     Damaged {
-        /// Its number.
+        /// The number of its row.
         id: i64,
-        /// Why not.
+        /// The reason, in words.
         what: String,
     },
 }

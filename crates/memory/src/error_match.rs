@@ -1,7 +1,7 @@
 //! Finds the lesson for an error text, as a builder needs it before it tries again.
 //!
 //! First the text itself, then the regular expressions of lessons, then the meaning. Expressions come
-//! from files that nobody vouches for: they run in linear time, on a bounded text, a bounded number of
+//! from files that are not trusted: they run in linear time, on a bounded text, a bounded number of
 //! them, and one that cannot be used matches nothing.
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ const MIN_INSIDE: usize = 12;
 pub enum By {
     /// The error text says its trigger, or the trigger says the error text.
     Text,
-    /// Its expression matches.
+    /// The regular expression of the lesson matches the error text.
     Expression,
     /// It means something near.
     Meaning,
@@ -58,7 +58,7 @@ impl By {
 /// A lesson that may help with an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LessonMatch {
-    /// The failure.
+    /// The failure with its fix.
     pub lesson: Lesson,
     /// How it was found.
     pub by: By,

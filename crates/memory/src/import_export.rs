@@ -23,18 +23,18 @@ const HINT: &str = "correct the file, or take it away to start with what the sto
 /// Whether a file adds to the memory or takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportMode {
-    /// What is there stays; an entry with a known name and the same trigger is united with it.
+    /// The lessons of the store stay; an entry with a known name and the same trigger is united with its lesson.
     Add,
-    /// What is there goes, but for what is in quarantine.
+    /// The lessons of the store go, but for those in quarantine.
     Replace,
 }
 
-/// What came in.
+/// What an import has brought, counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// New failures.
+    /// How many failures are new.
     pub failures: usize,
-    /// New patterns.
+    /// How many patterns are new.
     pub patterns: usize,
     /// Entries that were there already, united with theirs.
     pub united: usize,

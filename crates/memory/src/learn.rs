@@ -39,10 +39,10 @@ pub struct Learned {
     pub warnings: Vec<Warning>,
 }
 
-/// What was done.
+/// What became of a lesson that was to be learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LearnOutcome {
-    /// A new lesson.
+    /// It is new, and was added.
     Added,
     /// A failure that was there already; what changed in it.
     Merged {
@@ -80,7 +80,7 @@ pub enum Warning {
     ShortTrigger(usize),
     /// A trigger that fits every failure.
     GenericTrigger(String),
-    /// What it cost.
+    /// Its cost, so low that it will be the first to be pruned.
     LowCost(f64),
     /// Letters of its insight.
     ShortInsight(usize),

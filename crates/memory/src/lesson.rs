@@ -1,7 +1,7 @@
 //! One lesson: a failure with its fix, or a pattern with its insight.
 //!
 //! A lesson is the JSON object it came as, with typed looks into it. Unknown keys stay where they are.
-//! [`Lesson::read`] refuses what the rest could not understand, so nobody further in checks again.
+//! [`Lesson::read`] refuses what the rest could not understand, so that no function below checks again.
 
 use crate::error::Error;
 use crate::scoring::LessonUse;
@@ -12,7 +12,7 @@ use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 /// A lesson longer than this, as JSON, is refused.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// The fix of a failure that nobody has mended yet.
+/// The fix of a failure for which none is known yet.
 pub const UNKNOWN: &str = "UNKNOWN";
 
 /// How long a name made from a trigger is.
@@ -112,12 +112,12 @@ impl Lesson {
         self.fill("related", Json::Array(Vec::new()));
     }
 
-    /// What it tells of.
+    /// Whether it is a failure or a pattern.
     pub fn kind(&self) -> StoredKind {
         self.kind
     }
 
-    /// Its members.
+    /// The members of its JSON object.
     pub fn body(&self) -> &Object {
         &self.body
     }
@@ -127,12 +127,12 @@ impl Lesson {
         Json::Object(self.body)
     }
 
-    /// Its name.
+    /// Its name, which no other lesson of its kind has.
     pub fn name(&self) -> &str {
         self.text("name")
     }
 
-    /// When it applies.
+    /// The situation or the error text that it is about.
     pub fn trigger(&self) -> &str {
         self.text("trigger")
     }
@@ -142,7 +142,7 @@ impl Lesson {
         self.text(self.kind.remedy())
     }
 
-    /// Whether somebody knows what to do.
+    /// Whether a fix or an insight is known.
     pub fn has_remedy(&self) -> bool {
         let remedy = self.remedy().trim();
         !remedy.is_empty() && !remedy.eq_ignore_ascii_case(UNKNOWN)
@@ -179,7 +179,7 @@ impl Lesson {
         self.body.get(key).and_then(Json::as_f64).map_or(0, |number| number.max(0.0) as u64)
     }
 
-    /// What the formulas look at.
+    /// The figures that the formulas of `scoring` use.
     pub fn lesson_use(&self, now: &Now) -> LessonUse {
         LessonUse {
             value: self.value(),

@@ -59,9 +59,9 @@ pub(crate) struct StoredLesson {
 /// A lesson that is kept away from agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quarantined {
-    /// The lesson.
+    /// The lesson as it was stored.
     pub lesson: Lesson,
-    /// Why it is kept away.
+    /// The reasons for which it is kept away.
     pub reasons: Vec<String>,
 }
 
@@ -187,7 +187,7 @@ impl<'c> Lessons<'c> {
         Ok(found)
     }
 
-    /// The name itself, or with the first of `-2`, `-3` … that nobody has.
+    /// The name itself, or with the first of `-2`, `-3` … that no lesson has.
     pub(crate) fn free_name(&self, kind: StoredKind, name: &str) -> Result<String, Error> {
         let mut select = self.db.prepare_cached("SELECT 1 FROM lesson WHERE kind = ?1 AND name = ?2")?;
         if !select.exists(params![kind.number(), name])? {
@@ -310,7 +310,7 @@ impl<'c> Lessons<'c> {
     }
 }
 
-/// Reads [`COLUMNS`].
+/// Reads a row of the columns in [`COLUMNS`].
 pub(crate) fn read(row: &Row<'_>) -> Result<StoredLesson, Error> {
     let id = row.get(0)?;
     let kind = match row.get::<_, i64>(1)? {

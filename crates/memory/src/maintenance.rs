@@ -34,12 +34,12 @@ impl Default for Keep {
     }
 }
 
-/// What pruning has done.
+/// The outcome of pruning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Failures taken away.
+    /// How many failures were taken away.
     pub pruned_failures: usize,
-    /// Patterns taken away.
+    /// How many patterns were taken away.
     pub pruned_patterns: usize,
     /// Failures that are left.
     pub remaining_failures: usize,
@@ -60,7 +60,7 @@ impl Pruned {
 /// How many of the injected lessons helped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Helped {
-    /// Injected and used.
+    /// How many were injected and used.
     pub helped: usize,
     /// Injected and not used.
     pub not_helped: usize,

@@ -23,7 +23,7 @@ const MAX_TAGGED: usize = 4_000;
 /// A lesson that answers a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredLesson {
-    /// The lesson.
+    /// The lesson as it is stored.
     pub lesson: Lesson,
     /// How near it is, calibrated.
     pub relevance: f64,
@@ -89,7 +89,7 @@ pub struct ContextLessons {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextLesson {
     id: i64,
-    /// The lesson.
+    /// The lesson as it is stored.
     pub lesson: Lesson,
     /// How near it is, if an objective was given.
     pub relevance: Option<f64>,

@@ -1,6 +1,6 @@
 //! How lessons hang together: edges between lessons of one kind, and across from failures to patterns.
 //!
-//! An edge stands on both ends and has an inverse with the same weight. Nobody is related to itself, and
+//! An edge stands on both ends and has an inverse with the same weight. No lesson is related to itself, and
 //! a walk names each lesson once, by its heaviest path.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const CROSS: &str = "cross_relationships";
 /// What one lesson has to do with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LessonRelation {
-    /// Both happen together.
+    /// Both failures happen together.
     CoOccurs,
     /// The first brings about the second.
     Causes,
@@ -40,7 +40,7 @@ pub enum LessonRelation {
 }
 
 impl LessonRelation {
-    /// All of them.
+    /// All relations, in the order of declaration.
     pub const ALL: [LessonRelation; 5] = [
         LessonRelation::CoOccurs,
         LessonRelation::Causes,
@@ -91,7 +91,7 @@ impl LessonRelation {
     }
 }
 
-/// What became of an edge.
+/// The outcome of adding an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelateOutcome {
     /// It is there now.
@@ -102,7 +102,7 @@ pub enum RelateOutcome {
     Exists,
     /// Every name that nothing has.
     NotFound(Vec<String>),
-    /// No such type.
+    /// The word is no relation.
     InvalidType(String),
     /// Both ends are the same lesson.
     Itself(String),
@@ -124,7 +124,7 @@ impl RelateOutcome {
 /// A lesson that a walk has reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relative {
-    /// The lesson.
+    /// The lesson at the end of the path.
     pub lesson: Lesson,
     /// How many edges the path has.
     pub hops: usize,
@@ -281,7 +281,7 @@ impl Lessons<'_> {
             StoredKind::Pattern if has(StoredKind::Pattern, from)? && has(StoredKind::Failure, to)? => {
                 (to, from)
             }
-            // The kind is a default that nobody may have thought of.
+            // The kind is a default that the caller may not have meant.
             _ if has(StoredKind::Failure, from)? && has(StoredKind::Pattern, to)? => (from, to),
             _ if has(StoredKind::Pattern, from)? && has(StoredKind::Failure, to)? => (to, from),
             StoredKind::Failure | StoredKind::Pattern => return Ok(None),

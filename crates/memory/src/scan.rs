@@ -1,4 +1,4 @@
-//! Looks at text that enters the memory, because it quotes code and logs that nobody vouches for.
+//! Looks at text that enters the memory, because it quotes code and logs that are not trusted.
 //!
 //! Two things are looked for: secrets, and words that would steer an agent that reads them. What is
 //! suspicious is told, never changed and never thrown away. Honest error messages must pass; the tables
@@ -21,9 +21,9 @@ pub enum Suspicion {
     Steering(&'static str),
     /// Letters that a person does not see.
     Invisible,
-    /// More than anybody looks at.
+    /// It is longer than what is looked at.
     TooLong,
-    /// It came from inside an agent's process tree, which nobody has looked at.
+    /// It came from inside an agent's process tree, and no person or gate has looked at it.
     FromAgent,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing here looks at a store or at the time; ages are whole days that the caller counted.
 
-/// After so many days a lesson counts half, unless somebody says otherwise.
+/// After so many days a lesson counts half, unless the caller says otherwise.
 pub const HALF_LIFE_DAYS: f64 = 30.0;
 
 /// A lesson younger than this is given a little more room.
@@ -13,11 +13,11 @@ const YOUNG_DAYS: u64 = 7;
 pub enum Tier {
     /// Not near enough to be injected.
     Archive,
-    /// Perhaps of use.
+    /// It may help.
     Exploration,
-    /// Likely of use.
+    /// It is likely to help.
     Productive,
-    /// Surely about this.
+    /// It is about the very thing that is asked.
     Critical,
 }
 
@@ -97,7 +97,7 @@ pub fn score(relevance: f64, value: f64) -> f64 {
     relevance * weight(value)
 }
 
-/// What pruning looks at.
+/// The use of a lesson, from which pruning and ranking are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LessonUse {
     /// Cost of a failure, or what a pattern saved.

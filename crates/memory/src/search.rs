@@ -39,14 +39,14 @@ const FLAT: f64 = 10.0;
 const WORDS_SHARE: f64 = 0.7;
 const MEANING_SHARE: f64 = 1.0;
 
-/// Which lists a search uses.
+/// The lists that a search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Full text alone.
+    /// The full-text list alone.
     Words,
-    /// Embeddings alone.
+    /// The list by embeddings alone.
     Meaning,
-    /// Both, fused.
+    /// Both lists, fused by rank.
     Both,
 }
 

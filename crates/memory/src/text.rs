@@ -1,7 +1,7 @@
 //! Texts made comparable: normalised, cut into words, prepared for the index.
 //!
 //! Words are split at everything that is no letter or digit and at the humps of `camelCase`. All work
-//! is bounded by [`MAX_CHARS`]; what stands beyond is not compared.
+//! is bounded by [`MAX_CHARS`]; letters beyond are not compared.
 
 /// So much of a text is looked at.
 pub const MAX_CHARS: usize = 4_000;

@@ -80,7 +80,7 @@ pub(crate) struct Near {
     pub(crate) cosine: f64,
 }
 
-/// What a scan looks for.
+/// A scan over all vectors for the nearest ones.
 pub(crate) struct Scan<'q> {
     pub(crate) vector: &'q Vector,
     /// So many of the nearest of each kind.

@@ -1,8 +1,8 @@
-//! A token that stops work: cloned freely, said once, seen by whoever polls.
+//! A token that stops work: cloned freely, said once, seen by each thread that polls.
 //!
 //! It carries two descriptors that become readable and stay so, one for "please stop" and one for
 //! "stop at once". Saying it again changes nothing, and it is never taken back. A descriptor is made
-//! when somebody first polls it: a thousand jobs that wait their turn cost none.
+//! when a thread first polls it: a thousand jobs that wait their turn cost none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ struct Inner {
     hooks: Mutex<Hooks>,
 }
 
-/// What is done when somebody asks to stop.
+/// What is done when the token is cancelled.
 #[derive(Default)]
 struct Hooks {
     next: u64,
@@ -38,7 +38,7 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// Something that is done when somebody asks to stop, until this is dropped.
+/// Something that is done when the token is cancelled, until this is dropped.
 #[derive(Debug)]
 pub struct CancelHook {
     cancel: Cancel,
@@ -58,7 +58,7 @@ struct Flag {
 }
 
 impl Cancel {
-    /// A token that nobody has used yet.
+    /// A token that is not cancelled.
     pub fn new() -> Cancel {
         Cancel(Arc::default())
     }
@@ -76,7 +76,7 @@ impl Cancel {
         self.cancel();
     }
 
-    /// Has something done when somebody asks to stop, at once if somebody has. It must not wait for anything.
+    /// Has something done when the token is cancelled, at once if it is already. It must not wait for anything.
     pub fn on_cancel(&self, hook: &Arc<dyn Fn() + Send + Sync>) -> CancelHook {
         let mut hooks = self.hooks();
         let number = hooks.next;
@@ -93,7 +93,7 @@ impl Cancel {
         self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody has asked to stop, in either way.
+    /// Whether it is cancelled, in either way.
     pub fn is_cancelled(&self) -> bool {
         self.0.asked.is_set()
     }
@@ -103,7 +103,7 @@ impl Cancel {
         self.0.now.is_set()
     }
 
-    /// Readable as soon as somebody has asked to stop, in either way.
+    /// Readable as soon as it is cancelled, in either way.
     pub fn asked_fd(&self) -> io::Result<BorrowedFd<'_>> {
         self.0.asked.fd()
     }
@@ -113,7 +113,7 @@ impl Cancel {
         self.0.now.fd()
     }
 
-    /// Lets a time pass; whether nobody has asked to stop meanwhile.
+    /// Lets a time pass; whether it was not cancelled meanwhile.
     pub fn pause(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
@@ -141,7 +141,7 @@ impl Flag {
         }
         let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let fd = self.fd.get_or_init(|| made);
-        // Whoever raised the flag before the descriptor was there could not write to it.
+        // A thread that raised the flag before the descriptor was there could not write to it.
         if self.is_set() {
             wake(fd);
         }
@@ -161,7 +161,7 @@ impl Flag {
     }
 }
 
-/// Makes a descriptor readable. A counter that nobody reads takes a one or two without fail.
+/// Makes a descriptor readable. A counter that is not read takes a one or two without fail.
 fn wake(fd: &OwnedFd) {
     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }

@@ -1,6 +1,6 @@
 //! What a process printed: its head and its tail in memory, the whole on disk up to a cap, all counted.
 //!
-//! Bytes are bytes until somebody looks: nothing here splits lines or expects UTF-8, so a line of any
+//! Bytes are bytes until a caller looks at them: nothing here splits lines or expects UTF-8, so a line of any
 //! length and any bytes at all are fine. Memory never grows with the output. A disk that is full costs
 //! the rest of the whole text, never the run.
 
@@ -45,12 +45,12 @@ enum Spool {
     Failed { file: Option<File>, length: u64, error: String },
 }
 
-/// What one stream gave.
+/// The output of one stream.
 #[derive(Debug)]
 pub struct Captured {
-    /// Bytes produced.
+    /// How many bytes the stream had, kept or not.
     pub total: u64,
-    /// The beginning.
+    /// The first bytes, up to a limit.
     pub head: Vec<u8>,
     /// The end of what follows the beginning.
     pub tail: Vec<u8>,
@@ -116,7 +116,7 @@ impl Capture {
         }
     }
 
-    /// A file without a name: nobody else can open it, and it is gone with its last descriptor.
+    /// A file without a name: no other process can open it, and it is gone with its last descriptor.
     fn open_spool(&self) -> Spool {
         let keep = usize::try_from(self.room.keep).unwrap_or(usize::MAX);
         let opened = ftl_folder::unnamed(&self.folder);
@@ -163,7 +163,7 @@ impl Captured {
         self.left_out
     }
 
-    /// The same without secrets: from here on nobody sees one. Numbers of bytes are those that were produced.
+    /// The same without secrets: from here on none can be seen. Numbers of bytes are those that were produced.
     #[must_use]
     pub(super) fn hiding(mut self, secrets: &Arc<Secrets>) -> Captured {
         if self.left_out == 0 {

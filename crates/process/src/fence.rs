@@ -1,9 +1,9 @@
 //! The fence of a run: the lowest epoch whose owner may still start something.
 //!
-//! Whoever takes a run over raises its fence first and then ends what is left of older attempts. A
+//! The process that takes a run over raises its fence first and then ends what is left of older attempts. A
 //! guard looks at the fence while it holds the lock of its attempt and before it starts anything: so
 //! an owner that slept through its own replacement starts nothing any more, however long ago it
-//! decided to. A fence is never lowered, and one that cannot be read stops everybody.
+//! decided to. A fence is never lowered, and one that cannot be read stops every owner.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -26,14 +26,14 @@ const DIGITS: usize = 20;
 /// The fence that an attempt must not be behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {
-    /// Its file, the same for every owner of the run. A file that is not there stops nobody.
+    /// Its file, the same for every owner of the run. A file that is not there stops no owner.
     pub file: PathBuf,
-    /// The epoch of whoever starts the attempt.
+    /// The epoch of the owner that starts the attempt.
     pub epoch: u64,
 }
 
 impl Fence {
-    /// Whether whoever starts the attempt was overtaken.
+    /// Whether the owner that starts the attempt was overtaken.
     pub fn is_passed(&self) -> io::Result<bool> {
         Ok(lowest(&self.file)?.is_some_and(|lowest| lowest > self.epoch))
     }
@@ -49,7 +49,7 @@ pub fn lowest(path: &Path) -> io::Result<Option<u64>> {
     read(file.file())
 }
 
-/// Raises a fence: from now on nobody of a lower epoch starts anything.
+/// Raises a fence: from now on no owner of a lower epoch starts anything.
 pub fn raise(path: &Path, epoch: u64) -> io::Result<()> {
     let file = folder::open(path, OpenMode::Update)?;
     let locked = holder::lock(file, Locking::Unsigned, || wait(path))?;

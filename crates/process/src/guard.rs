@@ -6,7 +6,7 @@
 //! every signal that a tree would send by mistake, may not be attached to, and has an empty
 //! environment of its own to be read.
 //!
-//! It never prints, decides nothing about limits, and outlives nobody: when its socket ends, the
+//! It never prints, decides nothing about limits, and does not outlive the engine: when its socket ends, the
 //! engine is dead, and everything is killed at once.
 //!
 //! The command's limits on resources are set on the guard before it starts the command, which
@@ -137,13 +137,13 @@ struct Tree {
     socket: UnixStream,
     lines: Lines,
     signals: UnixStream,
-    /// Nobody listens any more.
+    /// The engine does not listen any more.
     abandoned: bool,
     /// Whether all processes of the machine are looked at, and not only those below us.
     looks_everywhere: bool,
 }
 
-/// What a guard heard.
+/// A message or an event that a guard reacts to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Nothing,
@@ -167,7 +167,7 @@ impl Tree {
         }
         let how = self.how().unwrap_or(How::Unknown);
         let swept = self.clear(swept);
-        // Whoever hears the answer may start the next attempt: the file must be gone by then.
+        // The engine that hears the answer may start the next attempt: the file must be gone by then.
         let removed = lock.remove();
         self.answer(&Answer::Ended { how, swept: swept.met.len(), left: swept.left.len() });
         removed
@@ -259,7 +259,7 @@ impl Tree {
         status.exit_status().map(How::Exited).or(by_signal)
     }
 
-    /// Asks everything to end: the group of the command in one go, then whoever left it. What is
+    /// Asks everything to end: the group of the command in one go, then the processes that left it. What is
     /// stopped cannot hear, so it is continued.
     fn tell(&self) {
         for signal in [Signal::TERM, Signal::CONT] {

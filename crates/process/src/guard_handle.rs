@@ -55,7 +55,7 @@ impl GuardHandle {
         lock::is_of(&self.lock, self.who)
     }
 
-    /// Whether somebody has stopped the guard.
+    /// Whether the guard was stopped by a signal.
     pub(super) fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.who.pid)).unwrap_or_default();
         let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
@@ -67,7 +67,7 @@ impl GuardHandle {
         self.socket.as_ref()
     }
 
-    /// Says a word. A guard that somebody has stopped is continued, so that it hears.
+    /// Says a word. A guard that was stopped by a signal is continued, so that it hears.
     pub(super) fn say(&self, word: Word) {
         tree::signal(self.who, Signal::CONT);
         // A guard that cannot be spoken to is lost; the end of its socket says so.

@@ -1,10 +1,10 @@
 //! Who holds a kernel lock, and what happens when it does not move.
 //!
-//! The kernel lists who has a lock, and only to those who see that process; so whoever takes one of ours also
-//! signs its file, which those in other PID namespaces read. Who waits says for whom, and ends a holder that was
-//! stopped and would keep everybody waiting for good. Only a process that the kernel names as the holder, of the
-//! same user and program, is ended, only after it has not moved for [`MAX_STANDSTILL`], and never by its bare
-//! number. Nothing here waits without an end.
+//! The kernel lists who has a lock, and only to those who see that process; so a process that takes one of ours also
+//! signs its file, which those in other PID namespaces read. A process that waits says for whom, and ends a holder
+//! that was stopped and would keep every other process waiting for good. Only a process that the kernel names as the
+//! holder, of the same user and program, is ended, only after it has not moved for [`MAX_STANDSTILL`], and never by
+//! its bare number. Nothing here waits without an end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,10 +28,10 @@ use ftl_folder::{self as folder, OpenMode, lock};
 /// A holder that was stopped and has not moved for so long is ended.
 pub const MAX_STANDSTILL: Duration = Duration::from_secs(15);
 
-/// After so long whoever waits says for whom.
+/// After so long a process that waits says for whom.
 pub const SAYS_AFTER: Duration = Duration::from_secs(1);
 
-/// How often whoever waits looks at the holder.
+/// How often a process that waits looks at the holder.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a signature is, so that a new one covers an old one.
@@ -54,16 +54,16 @@ pub struct Holder {
     pub who: Identity,
     /// In which start of the machine.
     pub boot: String,
-    /// Where its number counts.
+    /// The namespaces in which its number counts.
     pub namespaces: Namespaces,
     /// The number of its user.
     pub user: u32,
-    /// What it was called with.
+    /// Its command line, shortened.
     pub command: String,
 }
 
 impl Holder {
-    /// This process.
+    /// This process, as it signs.
     fn own() -> io::Result<Holder> {
         let who = Identity::own().ok_or(io::ErrorKind::NotFound)?;
         let words: Vec<_> = std::env::args_os().collect();
@@ -148,8 +148,8 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Signs the file of a lock that this process has just taken. A signature that cannot be written is missed by
-/// nobody but those who wait.
+/// Signs the file of a lock that this process has just taken. A signature that cannot be written is missed only
+/// by processes that wait.
 pub fn sign(file: &File) {
     static SIGNATURE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     if let Some(signature) = SIGNATURE.get_or_init(|| signature().ok()) {
@@ -170,10 +170,10 @@ fn signature() -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Somebody holds a lock, and did not give it back in time.
+/// Another process holds a lock, and did not give it back in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StillHeld {
-    /// Which lock.
+    /// What the lock is for, as people read it.
     pub what: String,
     /// Who has it, if its file says so.
     pub holder: Option<Box<Holder>>,
@@ -194,10 +194,10 @@ impl fmt::Display for StillHeld {
 
 impl std::error::Error for StillHeld {}
 
-/// What somebody is told who waits; nobody unless a program asks for it.
+/// Where to report what a process waits for; unset unless a program asks for it.
 static LISTENER: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Has everything that whoever waits should hear go to a function; only the first one.
+/// Has everything that a waiting process should report go to a function; only the first one.
 pub fn tell(listener: fn(&str)) {
     let _ = LISTENER.set(listener);
 }
@@ -208,10 +208,10 @@ fn say(text: &str) {
     }
 }
 
-/// Processes that somebody has watched already, and since when they have not moved.
+/// Processes that were watched already, and since when they have not moved.
 static STANDING: Mutex<BTreeMap<Identity, Instant>> = Mutex::new(BTreeMap::new());
 
-/// Notes that a process was seen not to move since then, by whoever watched it for another reason.
+/// Notes that a process was seen not to move since then, by a caller that watched it for another reason.
 pub fn note_standstill(who: Identity, since: Instant) {
     STANDING.lock().unwrap_or_else(PoisonError::into_inner).insert(who, since);
 }
@@ -287,7 +287,7 @@ impl LockWait {
 }
 
 /// Locks a file, in the order in which processes came. The wait is the kernel's, which has no end of its own; so a
-/// thread does it, with a file that is closed when nobody wants the lock any more.
+/// thread does it, with a file that is closed when the caller has given up.
 pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> LockWait) -> io::Result<Locked> {
     let is_shared = how == Locking::Shared;
     if if is_shared { lock::try_share(&file)? } else { lock::try_lock(&file)? } {
@@ -297,7 +297,7 @@ pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> LockWait) -> io::Re
     let (tell, told) = channel();
     std::thread::Builder::new().name("ftl-lock".to_owned()).spawn(move || {
         let taken = lock::wait(&file, is_shared).map(|()| file);
-        // Nobody waits any more: where the file is open elsewhere too, closing it would not give the lock back.
+        // The caller has given up: where the file is open elsewhere too, closing it would not give the lock back.
         if let Err(SendError(Ok(file))) = tell.send(taken) {
             let _ = file.unlock();
         }
@@ -313,7 +313,7 @@ pub fn lock(file: File, how: Locking, wait: impl FnOnce() -> LockWait) -> io::Re
     }
 }
 
-/// Locks a file against everybody else and signs it, if nobody has it; whether it is locked now.
+/// Locks a file for this process alone and signs it, if no other has it; whether it is locked now.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     let is_locked = lock::try_lock(file)?;
     if is_locked {
@@ -325,9 +325,9 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 /// How a file is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// Against everybody else, and signed.
+    /// Against every other process, and signed.
     Alone,
-    /// Against everybody else, where the file holds something of its own.
+    /// Against every other process, where the file holds something of its own.
     Unsigned,
     /// Against those who want it alone.
     Shared,
@@ -347,7 +347,7 @@ impl Locked {
         Locked { file }
     }
 
-    /// The file.
+    /// The file that is locked.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -71,7 +71,7 @@ pub const GUARD_WORD: &str = "__guard";
 /// How a guard is started: a program that calls [`guard::main`] when it is given these words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
     /// Its words, [`GUARD_WORD`] first.
     pub args: Vec<OsString>,
@@ -94,28 +94,28 @@ impl Guard {
 pub struct Spec {
     /// The program: an absolute path, or a name to be looked up in the PATH of `env`.
     pub program: OsString,
-    /// Its words.
+    /// The arguments of the program.
     pub args: Vec<OsString>,
     /// The folder it starts in.
     pub folder: PathBuf,
     /// Its whole environment, but for the mark.
     pub env: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// What it reads from its standard input.
     pub stdin: Stdin,
     /// How long and how much.
     pub limits: ProcessLimits,
     /// The attempt's file, from the supervisor's folder of attempts.
     pub lock: PathBuf,
-    /// The fence that it must not be behind; nothing where nobody can take it over.
+    /// The fence that it must not be behind; nothing where no other process can take the run over.
     pub fence: Option<Fence>,
     /// The variable that marks its tree; the value belongs to this attempt alone.
     pub mark: Mark,
 }
 
-/// What a process reads.
+/// The standard input of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing.
+    /// Nothing: the stream is at its end.
     Null,
     /// These bytes, and then the end.
     Bytes(Vec<u8>),
@@ -152,7 +152,7 @@ pub struct ProcessLimits {
 }
 
 impl ProcessLimits {
-    /// What an agent gets if nobody says otherwise: it has to speak within a minute.
+    /// What an agent gets unless the settings differ: it has to speak within a minute.
     pub fn of_agent() -> ProcessLimits {
         ProcessLimits { startup: Some(Duration::from_secs(60)), ..ProcessLimits::default() }
     }
@@ -207,7 +207,7 @@ impl Mark {
         &self.name
     }
 
-    /// Its value.
+    /// The value of the variable, which belongs to one attempt.
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -274,7 +274,7 @@ pub enum How {
     Exited(i32),
     /// By this signal.
     Signalled(i32),
-    /// Nobody knows: its guard was lost.
+    /// It is not known: its guard was lost.
     Unknown,
 }
 
@@ -299,7 +299,7 @@ pub enum Cut {
     Soft,
     /// It took too long, and was killed.
     Hard,
-    /// Somebody asked for it.
+    /// The engine or a person asked for it.
     Cancelled,
     /// The guard was killed or did not answer, most likely by what it guarded.
     GuardLost,
@@ -334,22 +334,22 @@ impl fmt::Display for Time {
     }
 }
 
-/// What a process came to.
+/// The end of a process, with its output.
 #[derive(Debug)]
 pub struct ProcessExit {
-    /// How it ended.
+    /// With an exit code or by a signal.
     pub how: How,
     /// Why we ended it, if we did.
     pub cut: Option<Cut>,
-    /// What it printed.
+    /// Its standard output.
     pub out: Captured,
-    /// What it complained.
+    /// Its standard error.
     pub err: Captured,
     /// From its start to the end of the last process of its tree.
     pub took: Duration,
     /// How many processes of its tree were alive when it ended, and had to be ended.
     pub swept: usize,
-    /// How many of them could not be ended: the kernel holds them, or they belong to somebody else.
+    /// How many of them could not be ended: the kernel holds them, or they belong to another user.
     pub left: usize,
     /// The limits that it had.
     pub limits: ProcessLimits,

@@ -2,9 +2,9 @@
 //!
 //! The strong sign is the line of ancestors: everything that an agent starts stays below its guard, or
 //! below the driver once the guard is gone, however it detaches. Where the line cannot be followed, in a
-//! PID namespace of its own, the namespace of whoever drives a run now is the measure. The mark in the
+//! PID namespace of its own, the namespace of the process that drives a run now is the measure. The mark in the
 //! environment is the weak sign; it also holds where ancestors cannot be seen. Any one sign is enough, and
-//! nothing here clears anybody of one.
+//! nothing here clears a process of one.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,7 +22,7 @@ const MAX_READINGS: usize = 100;
 pub struct AgentLineage {
     /// The process that shows it: ourselves, one above us, or the one that we cannot see.
     pub pid: i32,
-    /// By what.
+    /// The sign that shows it.
     pub by: LineageSign,
 }
 
@@ -81,7 +81,7 @@ pub struct Witness {
 /// A process and what is to be seen of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ancestor {
-    /// Which one.
+    /// Its number and its start.
     pub who: Identity,
     /// The words of its command line.
     pub words: Vec<OsString>,
@@ -107,7 +107,7 @@ pub struct ProcessView {
     pub line: Vec<Ancestor>,
     /// The number of the first one above that is there and hidden; nothing where the line is whole.
     pub hidden: Option<i32>,
-    /// Where it stands.
+    /// The namespaces that it is in.
     pub namespaces: Namespaces,
     /// The program that asks.
     pub ours: Option<PathBuf>,
@@ -149,7 +149,7 @@ pub fn look(view: &ProcessView, alive: Alive<'_>) -> Option<AgentLineage> {
     };
     let inside =
         |(above, one): (usize, &Ancestor)| Some(AgentLineage { pid: one.who.pid, by: sign(above, one)? });
-    // A guard or driver shows itself to nobody where /proc hides what may not be looked at.
+    // A guard or driver is hidden where /proc shows users only their own processes.
     let hidden = || {
         let pid = view.hidden?;
         Some(AgentLineage { pid, by: known(Identity { pid, start: 0 })? })
@@ -157,9 +157,9 @@ pub fn look(view: &ProcessView, alive: Alive<'_>) -> Option<AgentLineage> {
     view.line.iter().enumerate().find_map(inside).or_else(hidden)
 }
 
-/// The rule over namespaces: while somebody drives a run or guards an attempt, only its own namespace, and
-/// one that sees it from above, are a person's. Each of them is asked, for anybody can make a file that clears
-/// himself. Where nobody does, every namespace is.
+/// The rule over namespaces: while a process drives a run or guards an attempt, only its own namespace, and
+/// one that sees it from above, are a person's. Each of them is asked, for any process can make a file that clears
+/// itself. Where none does, every namespace is.
 fn elsewhere(proc: &ProcFs, view: &ProcessView, alive: Alive<'_>) -> io::Result<Option<AgentLineage>> {
     let all = alive.drivers.iter().chain(alive.guards);
     for (who, theirs) in all.filter_map(|one| Some((one.who, one.namespaces.as_ref()?))) {
@@ -206,7 +206,8 @@ impl ProcessView {
         Ok(view)
     }
 
-    /// Reads the line above a process until it stays as it is: whoever ends while it is read gives its children away.
+    /// Reads the line above a process until it stays as it is: a process that ends while it is read gives its
+    /// children away.
     pub fn read_of(proc: &ProcFs, own: i32) -> io::Result<ProcessView> {
         for _ in 0..MAX_READINGS {
             let (line, hidden) = entries_above(proc, own)?;
@@ -240,7 +241,7 @@ fn entries_above(proc: &ProcFs, own: i32) -> io::Result<(Vec<ProcessRow>, Option
     Ok((line, None))
 }
 
-/// What may be looked at of a process. What is forbidden or gone is empty; a file that somebody has put over
+/// What may be looked at of a process. What is forbidden or gone is empty; a file that is mounted over
 /// one of these is an error.
 fn read_ancestor(proc: &ProcFs, who: Identity) -> io::Result<Ancestor> {
     let allowed = |read: io::Result<Vec<u8>>| match read {

@@ -2,7 +2,7 @@
 //!
 //! The lock is the kernel's, so it is free the moment its guard is gone, however that went. What is
 //! written in the file only tells whom to end when it is not; it is believed only while number, start
-//! and boot all match. A file is removed by the process that holds its lock, and by nobody else.
+//! and boot all match. A file is removed only by the process that holds its lock.
 
 use std::fmt;
 use std::fs::File;
@@ -33,7 +33,7 @@ const MAX_RECORD_BYTES: u64 = 64 * 1024;
 /// What a guard writes into its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardRecord {
-    /// The guard.
+    /// The process of the guard.
     #[serde(flatten)]
     pub guard: Identity,
     /// In which start of the machine.
@@ -46,7 +46,7 @@ pub struct GuardRecord {
 }
 
 impl GuardRecord {
-    /// What this process writes.
+    /// The record that this process writes.
     fn own(mark: &Mark) -> io::Result<GuardRecord> {
         let guard = Identity::own().ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let namespaces = Namespaces::own().ok();
@@ -96,11 +96,11 @@ pub(super) struct Lock {
 pub enum LockError {
     /// The file cannot be made or read.
     Io(io::Error),
-    /// Somebody else has it, and did not go.
+    /// Another guard has it, and did not go.
     Held(Option<Box<GuardRecord>>),
-    /// Whoever asked does not want it any more.
+    /// The caller has given up.
     GivenUp,
-    /// Whoever asked no longer owns the run.
+    /// The caller no longer owns the run.
     Overtaken,
 }
 
@@ -137,9 +137,9 @@ impl From<io::Error> for LockError {
 }
 
 /// Takes a lock, waiting for an older attempt to be dead, and ending it when it does not go by
-/// itself. `call_off` is a descriptor that is readable when nobody wants the lock any more. Whoever is
-/// behind the fence gets no lock and ends nobody; it is looked at once more with the lock in hand,
-/// because whoever raises it looks for locks afterwards.
+/// itself. `call_off` is a descriptor that is readable when the caller has given up. A caller that is
+/// behind the fence gets no lock and ends no process; the fence is looked at once more with the lock in hand,
+/// because a process that raises it looks for locks afterwards.
 pub(super) fn take(
     path: &Path,
     mark: &Mark,
@@ -193,7 +193,7 @@ impl Lock {
     }
 }
 
-/// `None` when somebody holds it. A file that was removed after it was opened is nobody's lock any
+/// `None` when another process holds it. A file that was removed after it was opened locks nothing any
 /// more, so what was locked must be what is at the path.
 fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     loop {
@@ -304,7 +304,7 @@ pub(super) fn carriers(table: &Table, since: u64, is_meant: &dyn Fn(&ProcessRow)
     roots.into_iter().chain(below).filter(|entry| !above.contains(&entry.pid)).collect()
 }
 
-/// A record in a file that nobody holds means that its guard was killed: what it started may live on
+/// A record in a file that is not locked means that its guard was killed: what it started may live on
 /// without it, and is known by its mark.
 fn end_unguarded(record: Option<&GuardRecord>) -> Swept {
     match record.filter(|record| record.is_of_this_boot()) {
@@ -316,14 +316,14 @@ fn end_unguarded(record: Option<&GuardRecord>) -> Swept {
     }
 }
 
-/// The file of an attempt, as somebody finds it who did not start it.
+/// The file of an attempt, for a process that did not start the attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
     /// What its guard wrote; `None` if that cannot be read.
     pub record: Option<GuardRecord>,
-    /// Whether somebody holds it: the attempt is alive.
+    /// Whether its lock is held: the attempt is alive.
     pub alive: bool,
 }
 
@@ -371,7 +371,7 @@ pub fn end_leftovers(folder: &Path, prefix: &str) -> Result<(), LockError> {
     Ok(())
 }
 
-/// Ends what is left of an attempt and removes its file. Whoever calls this must know that nobody
+/// Ends what is left of an attempt and removes its file. The caller must know that no driver
 /// waits for the attempt any more: an attempt that is well and alive is ended just the same.
 pub fn end_leftover(attempt: &AttemptFile) -> Result<LeftoverEnd, LockError> {
     let mut swept = Swept::default();

@@ -1,8 +1,8 @@
 //! Where threads of this process queue for a kernel lock that only one of them can have at a time.
 //!
 //! The kernel's locks have no wait with an end. Threads of one process can do without one: they wait for each other
-//! here, and only whoever is let in asks the kernel, which then knows other processes alone as rivals. A gate never
-//! replaces the kernel's lock.
+//! here, and only the thread that is let in asks the kernel, which then knows other processes alone as rivals. A gate
+//! never replaces the kernel's lock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct LockGate {
     freed: Condvar,
 }
 
-/// The gates that somebody knows, by the path of the lock.
+/// The gates that threads use, by the path of the lock.
 static GATES: Mutex<BTreeMap<PathBuf, Weak<LockGate>>> = Mutex::new(BTreeMap::new());
 
 impl LockGate {

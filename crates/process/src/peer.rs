@@ -25,10 +25,10 @@ pub struct Peer {
     pub hidden: Vec<i32>,
 }
 
-/// What is known of whoever holds the other end.
+/// What is known of the process at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerKind {
-    /// A process of a person, or nobody that is known.
+    /// A process of a person, or one that is not known.
     Person,
     /// Another user of this machine.
     OtherUser(u32),
@@ -64,7 +64,7 @@ pub fn find(far: SocketAddr, near: SocketAddr) -> io::Result<Option<Peer>> {
     Ok(Some(Peer { user, holders, hidden }))
 }
 
-/// Whether whoever holds the far end is a person, as far as it can be told.
+/// Whether the process at the far end is a person's, as far as it can be told.
 pub fn judge(peer: &Peer, alive: Alive<'_>) -> io::Result<PeerKind> {
     if peer.user != getuid().as_raw() {
         return Ok(PeerKind::OtherUser(peer.user));

@@ -1,4 +1,4 @@
-//! `/proc`, opened so that nobody inside it can lie: the file system itself at its top, and nothing mounted
+//! `/proc`, opened so that no process inside it can lie: the file system itself at its top, and nothing mounted
 //! over what is read.
 //!
 //! In a user namespace of its own a process may mount what it likes over `/proc` or over a file in it. Who
@@ -36,7 +36,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Those of this process.
+    /// The namespaces of this process.
     pub fn own() -> io::Result<Namespaces> {
         let proc = ProcFs::open()?;
         proc.namespaces(proc.own_pid()?)

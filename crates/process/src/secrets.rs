@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use regex_lite::Regex;
 
-/// What stands where a secret stood.
+/// The text that is put in the place of a secret.
 pub const HIDDEN: &str = "[hidden]";
 
 /// A value shorter than this would be found everywhere; it is no secret.
@@ -29,8 +29,8 @@ pub const MAX_HELD_BYTES: usize = 8 * 1024;
 /// The least of a secret that is hidden where a text was cut in the middle of it.
 const MIN_PART_BYTES: usize = 4;
 
-/// What keys look like, whoever gave them out; and what each of them has in it, in small letters: most texts
-/// have none of that, and looking for it takes a small part of the time.
+/// What keys look like, by the services that give them out; and what each of them has in it, in small letters: most
+/// texts have none of that, and looking for it takes a small part of the time.
 const PATTERNS: [(&str, &str); 8] = [
     (
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
@@ -104,7 +104,7 @@ pub enum KeyError {
     NotSet(String),
     /// The file that holds the key cannot be looked at.
     NoFile {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// What the system says.
         message: String,
@@ -113,7 +113,7 @@ pub enum KeyError {
     Large(String),
     /// The file cannot be read.
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// What the system says.
         message: String,

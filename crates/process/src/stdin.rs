@@ -1,6 +1,6 @@
-//! What a process is given to read: a queue that anybody may fill and only the watching thread empties.
+//! What a process is given to read: a queue that any thread may fill and only the watching thread empties.
 //!
-//! Writing never waits, so that whoever answers a process from within its output cannot lock both up.
+//! Writing never waits, so that a caller that answers a process from within its output cannot lock both up.
 //! The queue has a limit instead.
 
 use std::collections::VecDeque;
@@ -97,7 +97,7 @@ impl Feed {
         self.pipe.as_ref().map(|_| self.writer.0.wake.as_fd())
     }
 
-    /// Writes what the pipe takes, and closes it when all is said or nobody reads.
+    /// Writes what the pipe takes, and closes it when all is said or the process does not read.
     pub(super) fn pump(&mut self) {
         let _ = rustix::io::read(&self.writer.0.wake, &mut [0; 8]);
         let Some(pipe) = &mut self.pipe else { return };
@@ -119,7 +119,7 @@ impl Feed {
         }
     }
 
-    /// Nobody reads any more.
+    /// The process does not read any more.
     pub(super) fn end(&mut self) {
         let mut queue = self.writer.queue();
         queue.closed = true;

@@ -40,7 +40,7 @@ const LAST_PIECES: usize = 2;
 /// How often it is looked whether the guard was stopped.
 const GUARD_LOOK: Duration = Duration::from_secs(1);
 
-/// In how many looks in a row a guard may be stopped. Then nothing is guarded any more, most likely by the hand of
+/// In how many looks in a row a guard may be stopped. Then nothing is guarded any more, most likely stopped by
 /// what it guards, and the attempt is ended. Looks are counted and not seconds: an engine that slept counts one.
 pub const MAX_STOPPED_LOOKS: u32 = 4;
 
@@ -51,7 +51,7 @@ pub fn own_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Runs commands.
+/// Starts commands under guards, watches their limits, and reads their output.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     guard: Guard,
@@ -71,8 +71,8 @@ impl Supervisor {
         Ok(Supervisor { guard, attempts, spool, secrets: Arc::default() })
     }
 
-    /// The same with values that nobody may see: they are taken out of everything that commands print, before
-    /// anybody gets to look at how they ended. What is heard piece by piece is as it came.
+    /// The same with values that no output may show: they are taken out of everything that commands print, before
+    /// a caller gets to look at how they ended. What is heard piece by piece is as it came.
     #[must_use]
     pub fn hiding(self, secrets: Arc<Secrets>) -> Supervisor {
         Supervisor { secrets, ..self }
@@ -88,7 +88,7 @@ impl Supervisor {
         self.start(spec)?.wait(cancel, hear)
     }
 
-    /// Starts a command. Its limits count, and its output is read, while somebody waits for it; what
+    /// Starts a command. Its limits count, and its output is read, while a caller waits for it; what
     /// cannot be started is told then.
     pub fn start(&self, spec: &Spec) -> Result<Running, RunError> {
         check(spec)?;
@@ -172,12 +172,12 @@ impl Tap {
     }
 }
 
-/// Where an attempt stands.
+/// The stage of an attempt.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// The guard has not answered yet.
     Starting { until: Instant },
-    /// The command runs.
+    /// The guard has started the command.
     Running,
     /// It was asked to end.
     Asked { until: Instant },
@@ -358,7 +358,7 @@ impl Watch {
     }
 
     /// Does the guard's work when it has not answered in its time. One that never said a word has
-    /// started nothing that anybody knows of.
+    /// started nothing that is known.
     fn lose_guard(&mut self) {
         if let Stage::Starting { .. } = self.stage {
             self.running.leash.end(Duration::ZERO);
@@ -454,7 +454,7 @@ impl Watch {
             self.running.leash.end(MAX_GUARD_END);
             return Err(if cancel.is_cancelled() { RunError::Cancelled } else { refused });
         }
-        // Somebody outside of the tree may hold an output open; what it holds already is taken along.
+        // A process outside of the tree may hold an output open; what it holds already is taken along.
         for _ in 0..LAST_PIECES {
             self.read(Instant::now(), hear);
         }

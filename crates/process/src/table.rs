@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// One process, never to be mistaken for a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
     /// When it began, in clock ticks since the machine did.
     pub start: u64,
@@ -33,7 +33,7 @@ impl Identity {
         Identity::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether it still runs. One that has ended and that nobody has waited for does not; one that we
+    /// Whether it still runs. One that has ended and that its parent has not waited for does not; one that we
     /// cannot look at, because we are out of descriptors, may.
     pub fn is_alive(self) -> bool {
         match entry(self.pid) {
@@ -51,13 +51,13 @@ impl Identity {
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessRow {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
     /// The number of its parent.
     pub parent: i32,
-    /// Its process group.
+    /// The number of its process group.
     pub group: i32,
-    /// Its session.
+    /// The number of its session.
     pub session: i32,
     /// The letter for what it does: `R`, `S`, `T`, `Z`, …
     pub state: u8,
@@ -88,7 +88,7 @@ pub struct Table {
 
 impl Table {
     /// The table as it stands. It is not one instant: what begins or ends meanwhile may be missing,
-    /// so whoever must be sure reads again until nothing is found. A table that cannot be read is an
+    /// so a caller that must be sure reads again until nothing is found. A table that cannot be read is an
     /// error, and never an empty one.
     pub fn read() -> io::Result<Table> {
         let mut entries = Vec::new();

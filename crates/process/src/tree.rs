@@ -23,7 +23,7 @@ use super::table::{Identity, ProcessRow, Table};
 const MAX_FREEZE_ROUNDS: usize = 16;
 
 /// How long it may take until the last one is gone. Only one that the kernel itself is busy with, or
-/// that belongs to somebody else, takes longer.
+/// that belongs to another user, takes longer.
 pub(super) const MAX_KILL: Duration = Duration::from_secs(5);
 
 /// How long the killed of one round are waited for before the table is read again.
@@ -32,7 +32,7 @@ const ROUND: Duration = Duration::from_millis(50);
 /// Stands among those that are left when the table could not be read: there may be some.
 const UNSEEN: Identity = Identity { pid: 0, start: 0 };
 
-/// Who is to be ended.
+/// The processes that are to be ended.
 pub(super) trait Victims {
     /// The table in which they are looked for.
     fn table(&mut self) -> io::Result<Table> {
@@ -49,12 +49,12 @@ pub(super) trait Victims {
     fn reap(&mut self, table: &Table);
 }
 
-/// What came of it.
+/// The outcome: the processes that were met, and those that are left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Swept {
     /// Everything that was alive and was meant.
     pub(super) met: BTreeSet<Identity>,
-    /// What is alive still.
+    /// The processes that are still alive.
     pub(super) left: BTreeSet<Identity>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn wait_for_end(who: Identity, limit: Duration) -> bool {
     true
 }
 
-/// Freezes and kills until nobody is left, or the time is over.
+/// Freezes and kills until no process is left, or the time is over.
 pub(super) fn kill_all(victims: &mut dyn Victims, limit: Duration) -> Swept {
     let deadline = Instant::now() + limit;
     let mut swept = Swept::default();
@@ -124,7 +124,7 @@ fn strike(victims: &mut dyn Victims, found: &BTreeSet<Identity>) {
     victims.strike();
     let until = Instant::now() + ROUND;
     if fds.is_empty() && !found.is_empty() {
-        // Nobody could be reached, so nobody tells when to look again.
+        // No process could be reached, so that no end tells when to look again.
         std::thread::sleep(ROUND);
     }
     for fd in &fds {

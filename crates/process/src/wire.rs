@@ -40,21 +40,21 @@ pub(super) struct Request {
     pub(super) file_bytes: Option<u64>,
 }
 
-/// What an engine says afterwards.
+/// A message of the engine to a guard that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Word {
     /// Ask everything to end.
     Term,
-    /// End everything.
+    /// Kill everything that is left.
     Kill,
 }
 
-/// What a guard answers.
+/// A message of a guard to the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// The command runs.
+    /// The command runs, as this process.
     Started(Identity),
     /// It does not, and never will.
     Failed { what: String, busy: bool },

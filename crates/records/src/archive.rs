@@ -191,7 +191,7 @@ fn row(name: &str, similarity: f64, campaign: &Campaign, print: Json) -> Json {
     ])
 }
 
-/// `complete` if somebody has said so or every task is, else `partial`.
+/// `complete` if the campaign has a summary in words or every task is complete, else `partial`.
 fn outcome(campaign: &Campaign) -> &'static str {
     let summary = campaign.field("summary");
     let count = |key: &str| summary.and_then(|summary| summary.get(key)).and_then(Json::as_whole);

@@ -14,7 +14,7 @@ use crate::plan_file::{CampaignPlan, PlanTask};
 use ftl_code::context::Sources;
 use ftl_store::Notes;
 
-/// A note of somebody else that is kept with the beginning of a task.
+/// A note of the caller's that is kept with the beginning of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
     /// The kind of the note.
@@ -28,9 +28,9 @@ pub struct Noted {
 /// How a task begins.
 #[derive(Clone, Debug)]
 pub struct Beginning<'a> {
-    /// What the wall says.
+    /// The local time now, in ISO 8601 with microseconds.
     pub now: &'a str,
-    /// What is noted of it.
+    /// The note that is kept with it.
     pub noted: Option<Noted>,
     /// Whether it is one of a campaign, which is told.
     pub is_in_campaign: bool,

@@ -36,7 +36,7 @@ const KIND: &str = "workspace";
 /// Where older texts go that a new one takes the place of.
 const REPLACED: &str = "workspace_replaced";
 
-/// The kind of notes that name the workspaces that were blocked, so that nobody looks for them among all.
+/// The kind of notes that name the workspaces that were blocked, so that they need not be looked for among all.
 const BLOCKED: &str = "workspace_blocked";
 
 /// How many blocked siblings a brief tells of, the last ones by name: one that told of all of them would make a campaign
@@ -90,7 +90,7 @@ fn projected(scope: &RecordScope, name: &FileName) -> Projected {
 impl Records {
     /// The folder of the run's workspaces, below `.ftl`.
     pub fn workspace_folder(&self) -> PathBuf {
-        // Where the store cannot be read, whoever looks further says so.
+        // Where the store cannot be read, the next step reports it.
         self.scope_folder(&self.scope().unwrap_or_default()).join(WORKSPACES)
     }
 
@@ -113,7 +113,7 @@ impl Records {
             if !is_wanted(&name) {
                 continue;
             }
-            // Somebody may have ended it since.
+            // Another process may have ended it since.
             let Some(text) = self.store().note(&kind, &stem)? else { continue };
             if names.binary_search(&name).is_err() {
                 self.mend(&projected(&scope, &name));
@@ -276,7 +276,7 @@ impl Records {
             let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
             let what = projected(&scope, &name);
             self.look_over_or_tell(&what)?;
-            // Somebody may have ended it in another way since.
+            // Another process may have ended it in another way since.
             let Some(text) = self.store().note(&what.kind, &stem)? else { continue };
             all.push((name, workspace::parse(&text)?));
         }
@@ -383,7 +383,7 @@ impl Records {
             Ok(kept)
         })?;
         let (closed, is_told) = told.unwrap_or_else(|| Err(missing(path)))?;
-        // The new file first: whoever looks in between sees two of them, never none.
+        // The new file first: a reader in between sees two of them, never none.
         self.project(&projected(&scope, &closed.file_name))?;
         self.project(&projected(&scope, &name))?;
         if is_told {
@@ -401,7 +401,7 @@ impl Records {
             all.filter_map(|status| FileName::new(name.seq(), name.slug(), *status).ok())
                 .any(|one| matches!(self.store().note(&scope.kind(KIND), &one.stem()), Ok(Some(_))))
         };
-        // It stood in front when somebody was told its path.
+        // It stood in front when an agent was told its path.
         let plain = RecordScope::default();
         let scope = if !is_there(&scope) && is_there(&plain) { plain } else { scope };
         Some((scope, name))

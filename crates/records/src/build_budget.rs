@@ -58,7 +58,7 @@ pub struct TaskFacts {
     pub is_small: bool,
 }
 
-/// What a build may take.
+/// The budget of one build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// The mode that it begins in.

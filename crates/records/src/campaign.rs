@@ -62,8 +62,8 @@ impl Records {
         self.read(&self.campaign_note()?)?.map(|json| understood(&json)).transpose()
     }
 
-    /// The head of the current campaign, and how its tasks stand: for whoever tells of it in a line. Of a task only its
-    /// outline is read.
+    /// The head of the current campaign, and how its tasks stand: for a face that shows it in a line. Of a task only
+    /// its outline is read.
     pub fn outline_campaign(&self) -> Result<Option<(Campaign, Vec<TaskStatus>)>, RecordError> {
         let what = self.campaign_note()?;
         self.look_over(&what)?;
@@ -73,7 +73,7 @@ impl Records {
         Ok(Some((head, statuses)))
     }
 
-    /// The campaign as it is now, for somebody who knows what it was: only tasks that have changed are read again.
+    /// The campaign as it is now, for a caller that knows what it was: only tasks that have changed are read again.
     pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, RecordError> {
         let what = self.campaign_note()?;
         self.look_over(&what)?;
@@ -360,7 +360,7 @@ pub(super) fn settle_known(
 }
 
 /// Gives a task of the campaign a status and writes nothing else of it; whether there is such a task. Its copy lags
-/// until somebody writes it.
+/// until a command or the driver writes it.
 fn settle_row(
     notes: &mut dyn Notes,
     what: &Projected,

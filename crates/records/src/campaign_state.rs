@@ -76,7 +76,7 @@ impl Campaign {
         json
     }
 
-    /// What it is to reach.
+    /// The objective of the campaign.
     pub fn objective(&self) -> &str {
         self.text("objective").unwrap_or_default()
     }
@@ -162,7 +162,7 @@ impl Campaign {
     }
 }
 
-/// Files and folders that somebody is going to change.
+/// Files and folders that tasks at work are going to change.
 #[derive(Default)]
 pub(super) struct Taken(BTreeSet<String>);
 

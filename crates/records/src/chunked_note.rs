@@ -1,8 +1,8 @@
 //! A long note in parts: the head of an object, and every item of its list as a small note of its own.
 //!
 //! A change of one task of a thousand writes one small note, not all of them. Parts stand under the kind of
-//! their head, so that one look sees all as they were at the same moment. Nobody reads or writes a part but
-//! through here: what is seen is always whole. A note that an earlier version kept whole (it did so with every list of more
+//! their head, so that one look sees all as they were at the same moment. Parts are read and written here and
+//! nowhere else: what is seen is always whole. A note that an earlier version kept whole (it did so with every list of more
 //! than two thousand items) is read as it is, and becomes parts with its next change.
 
 use std::collections::BTreeSet;
@@ -142,7 +142,7 @@ impl Sheet {
         leave_trail(notes, what, &set.iter().map(|at| Some(*at)).collect::<Vec<_>>())
     }
 
-    /// Keeps all of it. What is there already is not written again, and what is left over goes.
+    /// Keeps all of it. A part that is kept already is not written again, and what is left over goes.
     fn keep_all(&self, notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
         let (head, items) = match self.can_part() {
             true => (self.head(), self.items.as_slice()),

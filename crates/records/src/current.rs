@@ -61,7 +61,7 @@ impl Records {
         }
     }
 
-    /// Whose papers are looked at now.
+    /// The run whose records are looked at now, or that of commands.
     pub(super) fn scope(&self) -> Result<RecordScope, StoreError> {
         match &self.view {
             View::Front => self.front(),
@@ -75,14 +75,14 @@ impl Records {
         }
     }
 
-    /// Whether a run of an earlier version has opened what is among the papers of commands.
+    /// Whether a run of an earlier version has opened what is among the records of commands.
     fn is_plain_of(&self, run: &RunId) -> Result<bool, StoreError> {
         let id =
             campaign::head_at(self, &RecordScope::default())?.and_then(|head| head.id().map(str::to_owned));
         Ok(id.is_some_and(|id| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str())))
     }
 
-    /// Whose papers stand in front.
+    /// The run whose records stand in front, or that of commands.
     fn front(&self) -> Result<RecordScope, StoreError> {
         Ok(RecordScope::read(self.store.note(FRONT, CURRENT)?.as_deref().unwrap_or_default()))
     }
@@ -136,7 +136,7 @@ impl Records {
         }
     }
 
-    /// Has papers of its own for the run that this is for. While nobody else is at work they stand in front.
+    /// Makes records of its own for the run that this is for. While no other run is at work they stand in front.
     pub fn explore_apart(&self) -> Result<(), RecordError> {
         let View::Run(run) = &self.view else { return Ok(()) };
         if self.store.note(OPENED, run.as_str())?.is_some() || self.is_plain_of(run)? {
@@ -148,7 +148,7 @@ impl Records {
         self.enter(&scope, Some(0), is_free.then_some(&scope))
     }
 
-    /// The campaign or task of the run that this is for is open now: its papers stand in front.
+    /// The campaign or task of the run that this is for is open now: its records stand in front.
     pub fn open_apart(&self) -> Result<(), RecordError> {
         let View::Run(run) = &self.view else { return Ok(()) };
         let known = self.store.note(OPENED, run.as_str())?;
@@ -243,8 +243,9 @@ impl Records {
         Ok(())
     }
 
-    /// Moves the files of what was in front away, and those of what is there now directly into `.ftl/`,
-    /// where that was begun and is not done. Nobody else reads or writes copies meanwhile.
+    /// Moves the files of the records that were in front away, and those of the records that are now directly into
+    /// `.ftl/`, where that was begun and is not done. The caller keeps other processes from reading or writing
+    /// copies.
     pub(super) fn finish_move(&self) -> io::Result<()> {
         let failed = |error: StoreError| io::Error::other(error.to_string());
         let Some(moving) = self.store.note(FRONT, MOVING).map_err(failed)? else { return Ok(()) };
@@ -256,7 +257,7 @@ impl Records {
         if stage == "out" {
             let had_workspaces = folder::is_folder(&state.join(WORKSPACES));
             move_files(&state, &self.own_folder(&RecordScope::read(old)))?;
-            // Scripts list the folder, whoever stands in front.
+            // Scripts list the folder, whichever run stands in front.
             if had_workspaces {
                 folder::make(&state.join(WORKSPACES))?;
             }

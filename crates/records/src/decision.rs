@@ -11,7 +11,7 @@ use ftl_core::json::{Json, JsonExt as _};
 /// How many questions are taken from one text.
 pub const MAX_QUESTIONS: usize = 100;
 
-/// What a planner's text says.
+/// The decision in a planner's text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannerDecision {
     /// The planner's decision: go on, ask, or unclear.

@@ -28,7 +28,7 @@ pub(super) struct Lag {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many runs are driven with this paperwork.
+    /// How many runs are driven with these records.
     runs: usize,
     lags: bool,
 }
@@ -114,7 +114,7 @@ impl Drop for Lagging {
 
 #[cfg(test)]
 impl Lag {
-    /// Lets copies lag while nobody writes them, as when the process is killed in time.
+    /// Lets copies lag while no thread writes them, as when the process is killed in time.
     pub(super) fn pretend(&self) -> impl Drop + '_ {
         struct Pretended<'a>(&'a Lag);
         impl Drop for Pretended<'_> {

@@ -25,7 +25,7 @@ const MAX_DIMS: usize = 8192;
 /// How much of a text is sent.
 const MAX_TEXT_CHARS: usize = 8_000;
 
-/// Which embedder the settings name.
+/// The embedder that the settings name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EmbedderChoice {
     /// The table that is part of the program.

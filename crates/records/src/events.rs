@@ -1,7 +1,7 @@
 //! Events: an append-only log, one JSON object a line, with a copy in `.ftl/events.jsonl`.
 //!
-//! An event has a number in the store and is never changed. The copy only grows: what somebody else
-//! wrote into it stays.
+//! An event has a number in the store and is never changed. The copy only grows: lines that other programs
+//! wrote into it stay.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -80,7 +80,7 @@ impl Records {
     }
 }
 
-/// What is to be added to a log that ends like this, so that it ends with these lines. Whoever wrote it
+/// What is to be added to a log that ends like this, so that it ends with these lines. The process that wrote it
 /// may have been killed in the middle of one of them, or before it could say that it wrote them.
 fn missing(end: &str, lines: &[String]) -> String {
     let (whole, torn) = end.rsplit_once('\n').unwrap_or(("", end));
@@ -92,7 +92,7 @@ fn missing(end: &str, lines: &[String]) -> String {
             text.push('\n');
             rest.next();
         }
-        // A line that somebody else left without its end stays a line of its own.
+        // A line that another program left without its end stays a line of its own.
         Some(_) | None if !torn.is_empty() => text.push('\n'),
         Some(_) | None => {}
     }

@@ -70,7 +70,7 @@ impl Records {
     /// Writes a file for the next agent; where it stands.
     pub fn write_staged(&self, name: &str, text: &str) -> Result<PathBuf, RecordError> {
         self.begin_plain()?;
-        // Nobody moves the folder to another place meanwhile.
+        // No other process moves the folder to another place meanwhile.
         let state = self.place().state();
         let _held = self.hold().map_err(|error| RecordError::disk(&state, &error))?;
         let folder = self.cache_folder()?;

@@ -3,7 +3,7 @@
 //! A real parser looks at every opening brace, so braces inside strings and nested objects are understood. Nothing is
 //! mended: a text that holds no whole object gives none.
 
-use ftl_core::json::{Cause, Json, JsonExt as _};
+use ftl_core::json::{Json, JsonCause, JsonExt as _};
 
 /// How large a text may be that objects are looked for in: as large as the plan that it may hold.
 pub const MAX_TEXT_BYTES: usize = crate::plan_file::MAX_PLAN_BYTES;
@@ -48,8 +48,8 @@ pub fn objects(text: &str) -> Vec<Json> {
                 at += length;
             }
             Err(error) => match error.cause {
-                Cause::Syntax => at += 1,
-                Cause::End | Cause::Depth => break,
+                JsonCause::Syntax => at += 1,
+                JsonCause::End | JsonCause::Depth => break,
             },
         }
     }

@@ -30,7 +30,7 @@ pub struct Followed {
     downstream: BTreeMap<String, usize>,
     /// What may start: what most others wait for comes first, and of equal ones the first of the plan.
     urgent: BTreeSet<(Reverse<usize>, TaskIndex)>,
-    /// What is being worked on.
+    /// The tasks at work.
     at_work: BTreeSet<TaskIndex>,
 }
 
@@ -43,7 +43,7 @@ pub struct Look<'a> {
     pub running: Vec<&'a CampaignTask>,
     /// How many tasks are pending.
     pub pending: usize,
-    /// How many of them nobody has asked to begin.
+    /// How many of them were not asked to begin.
     pub unasked: usize,
 }
 
@@ -99,8 +99,8 @@ impl Followed {
         self.progress.ready().map(|place| &self.campaign.tasks[place.index()]).collect()
     }
 
-    /// How things stand for whoever starts tasks: some were asked to begin and have not yet, and at most so many are to
-    /// be started now. The others wait for their turn.
+    /// How things stand, for the driver, which starts tasks: some were asked to begin and have not yet, and at most
+    /// so many are to be started now. The others wait for their turn.
     pub fn look(&self, asked: &BTreeSet<String>, most: usize) -> Look<'_> {
         let graph = self.progress.graph();
         let asked: BTreeSet<TaskIndex> = asked.iter().filter_map(|seq| graph.find(seq)).collect();

@@ -66,7 +66,7 @@ pub fn alike(left: &str, right: &str) -> f64 {
 }
 
 impl Records {
-    /// Where the copy stands.
+    /// The path of the copy.
     pub fn memory_file(&self) -> PathBuf {
         self.place().state().join(FILE)
     }
@@ -96,7 +96,7 @@ impl Records {
                 return self.asked_of(&ChosenEmbedder::words()?, work);
             }
         };
-        // A reader waits for nobody, and writes nothing where it is not at home.
+        // A reader waits for no writer, and writes nothing into another user's store.
         if self.place().stranger().is_none() && self.is_free_soon() {
             self.take_over_memory()?;
         }
@@ -147,7 +147,7 @@ impl Records {
         Ok(count <= MAX_COPIED)
     }
 
-    /// Writes a copy again that was removed. That it cannot be written keeps nobody from looking.
+    /// Writes a copy again that was removed. That it cannot be written does not stop a reader.
     fn mend_memory(&self) -> Result<(), RecordError> {
         if self.last_copy(FILE).is_some() && self.store().writable().is_ok() && self.is_small()? {
             let _ = self.copy_memory();
@@ -178,7 +178,7 @@ impl Records {
         let _held = self.hold().map_err(on_disk)?;
         let text = self.exported()?;
         let digest = digest(text.as_bytes());
-        // The store knows the copy before it is there: whoever finds it knows that it is ours.
+        // The store knows the copy before it is there: a process that finds it knows that it is ours.
         self.store().amend(&mut |notes| stamp_file(notes, FILE, &digest).map(|()| true))?;
         replace(&path, text.as_bytes()).map_err(on_disk)?;
         self.memory_seen(&path, &digest)
@@ -301,7 +301,7 @@ impl Records {
         Ok(lessons.join("\n"))
     }
 
-    /// The lessons nearest to something, a line each. One that knows no remedy helps nobody.
+    /// The lessons nearest to something, a line each. One without a remedy is left out.
     pub fn lessons_about(&self, about: &str) -> Result<Vec<String>, RecordError> {
         let now = now();
         let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
@@ -335,8 +335,8 @@ fn render_lesson(lesson: &ftl_memory::Lesson) -> String {
     format!("{} `{}`: {} → {}", lesson.kind().word(), lesson.name(), lesson.trigger(), lesson.remedy())
 }
 
-/// What was given, as a brief has it. A failure that nobody knows a remedy for is not told: it takes room and helps
-/// nobody.
+/// What was given, as a brief has it. A failure without a remedy is left out: it takes room and does not help
+/// the builder.
 fn recalled(mut given: ftl_memory::recall::ContextLessons) -> super::briefs::Recalled {
     given.failures.retain(|entry| entry.lesson.has_remedy());
     let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;

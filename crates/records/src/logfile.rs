@@ -20,7 +20,7 @@ pub const MAX_OLDER: usize = 3;
 const MAX_TAIL_BYTES: u64 = 1_000_000;
 
 impl Records {
-    /// Where the log file is.
+    /// The path of the log file.
     pub fn log_file(&self) -> PathBuf {
         self.place().state().join("ftl.log")
     }

@@ -84,7 +84,7 @@ impl Records {
             .any(|(name, _)| name.status() == WorkspaceStatus::Blocked))
     }
 
-    /// Learns from the workspaces of a folder; blocks are verified first if somebody can.
+    /// Learns from the workspaces of a folder; blocks are verified first if there is a verifier.
     pub fn analyze(&self, folder: &Path, by: Option<&Verifier<'_>>) -> Result<Json, RecordError> {
         let found = self.workspaces_in(folder)?;
         let of = |status: WorkspaceStatus| -> Vec<Found> {
@@ -207,7 +207,7 @@ impl Records {
         })
     }
 
-    /// What an older builder left for whoever learns.
+    /// What an older builder left in its cache for the observer to learn from.
     fn experience(&self) -> Vec<Json> {
         let Ok(cache) = self.cache_folder() else { return Vec::new() };
         let file = cache.join("experience.json");

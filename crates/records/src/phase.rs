@@ -80,9 +80,9 @@ pub enum TransitionError {
     UnknownState(String),
     /// The state has other edges, and not that one.
     NoEdge {
-        /// Where it would begin.
+        /// The phase that it would leave.
         from: String,
-        /// Where it would lead.
+        /// The phase that it would enter.
         to: String,
         /// Where the edges of the state lead.
         others: Vec<&'static str>,

@@ -17,7 +17,7 @@ pub struct Projected {
     pub scope: Option<RecordScope>,
     /// Whether a text can be taken over, and as which; what is wrong with it if not.
     pub(super) check: fn(&str) -> Result<String, String>,
-    /// How the note is kept.
+    /// The form in which the note is kept.
     pub form: NoteForm,
 }
 

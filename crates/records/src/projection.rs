@@ -5,7 +5,7 @@
 //! file beside it which of them was written last. A file with another digest was changed by hand, or is
 //! the FTL plugin's (docs/origins.md): it is taken over if it makes sense, and refused otherwise. A file that is gone, or
 //! that a killed process did not come to write, is written again with the next look. A copy that may lag has a mark
-//! in the place of its digest until somebody lays it out, and is never known by anything else.
+//! in the place of its digest until it is written out, and is never known by anything else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ const LARGE_BYTES: usize = 256 * 1024;
 /// The placeholder for the digest of a file that is not there.
 const GONE: &str = "-";
 
-/// The placeholder for the digest of a copy that lags: its note was changed, and nobody has laid it out yet.
+/// The placeholder for the digest of a copy that lags: its note was changed, and its text is not made yet.
 const PENDING: &str = "~";
 
 /// How a copy stands to its note.
@@ -59,14 +59,14 @@ const PENDING: &str = "~";
 pub(super) enum Standing {
     /// It is the note.
     Newest,
-    /// It is gone, or what the note was before: whoever changed the note did not come to write it.
+    /// It is gone, or what the note was before: the process that changed the note did not come to write it.
     Behind,
     /// Another program wrote it.
     Foreign,
 }
 
 /// How a copy of that digest stands, by the digests of the last copies and the one that was seen last.
-/// A copy never goes back: one from before the last is somebody's own doing.
+/// A copy never goes back: one from before the last was put there by a person or another program.
 pub(super) fn standing(known: &[String], seen: Option<&str>, found: &str) -> Standing {
     let place = |wanted: &str| known.iter().rposition(|one| one == wanted);
     let first = seen.and_then(place).unwrap_or(0);
@@ -121,7 +121,7 @@ impl Records {
         self.read_text(what)?.map(|body| parsed(&body)).transpose().map_err(RecordError::from)
     }
 
-    /// Changes the value of a note while nobody else does, and its copy after it. `None` removes both.
+    /// Changes the value of a note under the write lock, and its copy after it. `None` removes both.
     /// Other notes can be changed along with it.
     pub(super) fn change<T>(
         &self,
@@ -158,7 +158,7 @@ impl Records {
         self.finish(what, (amended, kept), told, &path)
     }
 
-    /// Changes items of a note that is kept in rows while nobody else does, and its copy after it. Where the work
+    /// Changes items of a note that is kept in rows under the write lock, and its copy after it. Where the work
     /// sets none, or there is no note, nothing is written.
     pub(super) fn change_items<T>(
         &self,
@@ -209,7 +209,7 @@ impl Records {
         Ok(done)
     }
 
-    /// Puts the copy of a note that was just kept in its place, if nobody has kept a newer one since.
+    /// Puts the copy of a note that was just kept in its place, if no other process has kept a newer one since.
     fn project_kept(&self, what: &Projected, copied: Copied, path: &Path) -> Result<(), RecordError> {
         let on_disk = |error: io::Error| RecordError::disk(path, &error);
         let _held = self.hold().map_err(on_disk)?;
@@ -260,7 +260,7 @@ impl Records {
         })
     }
 
-    /// Writes the copy of a note, while nobody else writes copies.
+    /// Writes the copy of a note; the caller has the lock on copies.
     fn copy(&self, what: &Projected) -> Result<(), RecordError> {
         let path = self.file(what);
         let on_disk = |error: io::Error| RecordError::disk(&path, &error);
@@ -289,7 +289,7 @@ impl Records {
             }
             NoteForm::Rows(_) if !self.is_pending(what)? => {
                 let found = with_digest(sheet_text(Sheet::now(&*self.store, what)?, what)?);
-                // Somebody may have changed it in this very moment, and let its copy lag.
+                // Another process may have changed it in this very moment, and let its copy lag.
                 let is_known = stamps(self.store.note(STAMPS, &what.copy_name())?).contains(&found.1);
                 if is_known { Ok(found) } else { self.stamp_lagging(what) }
             }
@@ -301,7 +301,7 @@ impl Records {
         Ok(stamps(self.store.note(STAMPS, &what.copy_name())?).last().is_some_and(|last| last == PENDING))
     }
 
-    /// Lays out a copy that lags, and keeps its digest before anybody writes it.
+    /// Lays out a copy that lags, and keeps its digest before the copy is written.
     fn stamp_lagging(&self, what: &Projected) -> Result<(Option<String>, String), RecordError> {
         let mut made = None;
         self.store.amend(&mut |notes| {
@@ -322,8 +322,8 @@ impl Records {
         self.project(what)
     }
 
-    /// Writes a copy that lags. One that somebody changed meanwhile is left to the next look, and so is one that
-    /// cannot be written now.
+    /// Writes a copy that lags. One that another program changed meanwhile is left to the next look, and so is one
+    /// that cannot be written now.
     pub(super) fn catch_up(&self, what: &Projected) -> Result<(), RecordError> {
         let _held = self.hold().map_err(|error| RecordError::disk(self.file(what), &error))?;
         match self.glance(what)? {
@@ -332,8 +332,8 @@ impl Records {
         }
     }
 
-    /// Writes a copy again that is gone or has fallen behind. That it cannot be written keeps nobody
-    /// from reading the note, and neither does somebody who writes copies and may have been stopped.
+    /// Writes a copy again that is gone or has fallen behind. That it cannot be written does not keep a caller
+    /// from reading the note, and neither does a process that writes copies and may have been stopped.
     pub(super) fn mend(&self, what: &Projected) {
         let is_free = || self.lag.is_allowed() || !self.is_held();
         if self.store.writable().is_ok() && self.place.stranger().is_none() && is_free() {
@@ -341,8 +341,8 @@ impl Records {
         }
     }
 
-    /// The same as [`Records::take_over`] for a reader, who waits for nobody: a change by hand is left to the
-    /// next command where somebody keeps the copies from being looked at. A process that drives a run does not only look.
+    /// The same as [`Records::take_over`] for a reader, who waits for no writer: a change by hand is left to the
+    /// next command where another process holds the lock on copies. A process that drives a run does not only look.
     pub(super) fn look_over(&self, what: &Projected) -> Result<(), RecordError> {
         match self.glance(what)? {
             Standing::Foreign if !self.is_free_soon() => Ok(()),
@@ -350,7 +350,7 @@ impl Records {
         }
     }
 
-    /// Takes over a copy that was changed by hand, and mends one that somebody could not finish.
+    /// Takes over a copy that was changed by hand, and mends one that a killed process could not finish.
     pub(super) fn take_over(&self, what: &Projected) -> Result<(), RecordError> {
         self.settle(what, self.glance(what)?)
     }
@@ -381,7 +381,7 @@ impl Records {
         self.unless_only_read(&self.file(what), adopted)
     }
 
-    /// That a copy cannot be taken over into a store that is only read keeps nobody from reading.
+    /// That a copy cannot be taken over into a store that is only read does not stop a reader.
     pub(super) fn unless_only_read(
         &self,
         path: &Path,
@@ -396,7 +396,7 @@ impl Records {
         }
     }
 
-    /// How the copy stands to its note. One that nobody has touched since we wrote it need not be read.
+    /// How the copy stands to its note. One that has not been touched since we wrote it need not be read.
     fn glance(&self, what: &Projected) -> Result<Standing, RecordError> {
         let (seen, marked) = self.seen_and_mark(&what.copy_name());
         // A mark names one file on one disk.
@@ -424,7 +424,7 @@ impl Records {
         ))
     }
 
-    /// Takes over a copy that another program wrote. It is looked at again while nobody writes copies:
+    /// Takes over a copy that another program wrote. It is looked at again under the lock on copies:
     /// before, it may have been seen in the middle of a change.
     fn adopt(&self, what: &Projected) -> Result<(), RecordError> {
         let path = self.file(what);
@@ -470,7 +470,7 @@ impl Records {
         (lines.next(), lines.next())
     }
 
-    /// Remembers which copy was written or taken over, while nobody else writes copies. Nothing is lost
+    /// Remembers which copy was written or taken over, under the lock on copies. Nothing is lost
     /// where that fails: any copy that the store knows then counts as its own.
     pub(super) fn set_seen(&self, file: &str, digest: &str, mark: Option<&str>) {
         let path = self.seen_file(file);
@@ -504,7 +504,8 @@ impl Records {
         Ok((held, inside))
     }
 
-    /// Whether nobody writes copies, now or in a moment. A process that drives a run does not only look, and waits for them.
+    /// Whether no process writes copies, now or in a moment. A process that drives a run does not only look, and
+    /// waits for them.
     pub(super) fn is_free_soon(&self) -> bool {
         if self.lag.is_allowed() {
             return true;
@@ -519,7 +520,7 @@ impl Records {
         true
     }
 
-    /// Whether somebody writes copies or the store now: a copy is written with both locks in hand.
+    /// Whether a process writes copies or the store now: a copy is written with both locks in hand.
     fn is_held(&self) -> bool {
         let is_locked = |name: &str| {
             let file = folder::open(&self.place.store().join(name), OpenMode::Read);
@@ -565,7 +566,7 @@ fn keep_large(
 ) -> Result<Copied, StoreError> {
     let value = Arc::new(value);
     let shared = value.clone();
-    // Taking a large value apart takes a while: whoever is last does it.
+    // Taking a large value apart takes a while: the thread that is done last does it.
     let put = move |notes: &mut dyn Notes| stow(notes, what, &value.to_string());
     keep_beside(notes, what, path, put, move || Ok(written(&shared)))
 }

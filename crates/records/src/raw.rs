@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub(super) struct Split<'a> {
     /// Everything up to the first item.
     pub(super) before: &'a str,
-    /// The items.
+    /// The text of each item of the list.
     pub(super) items: Vec<&'a str>,
     /// Everything after the last one.
     pub(super) after: &'a str,

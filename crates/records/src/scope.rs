@@ -1,4 +1,4 @@
-//! Whose papers are looked at: the campaign, its workspaces, its exploration and its phase belong to the run that
+//! Whose records are looked at: the campaign, its workspaces, its exploration and its phase belong to the run that
 //! opened them.
 //!
 //! Notes of a run stand under kinds of their own, so that equal numbers and names of two runs never meet. One of all
@@ -23,7 +23,7 @@ pub(super) const CACHE: &str = "cache";
 /// The folder of workspaces.
 pub(super) const WORKSPACES: &str = "workspace";
 
-/// Whose papers they are: a run's, or those of commands.
+/// Whose records they are: a run's, or those of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordScope(pub(super) Option<String>);
 
@@ -54,14 +54,14 @@ impl RecordScope {
     }
 }
 
-/// Which papers a command or a run works with.
+/// Which records a command or a run works with.
 #[derive(Clone, Debug, Default)]
 pub(super) enum View {
-    /// Those that stand in front.
+    /// The records that stand in front.
     #[default]
     Front,
     /// Those of a run, once it has opened some.
     Run(RunId),
-    /// Those that a person named.
+    /// The records that a person named.
     Named(RecordScope),
 }

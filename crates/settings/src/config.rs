@@ -1,8 +1,8 @@
 //! Settings: what a run may use, who answers which role, who stands in for people, how long processes may
 //! take.
 //!
-//! Every setting has a default, so that a cap is a cap before anybody has written a file. Files are
-//! read in order and later ones win; each value remembers where it came from. A key that nobody knows
+//! Every setting has a default, so that a cap is a cap before a person has written a file. Files are
+//! read in order and later ones win; each value remembers where it came from. A key that is not declared
 //! is an error: a cap with a typing mistake must not be no cap.
 
 mod environment;
@@ -19,7 +19,7 @@ use ftl_language::library::Library;
 
 use crate::environment::{ENVIRONMENT, Environment};
 use crate::origin::{ConfigError, Origin};
-use crate::roster::{AGENTS, ROLES, Roster, Said};
+use crate::roster::{AGENTS, FieldsByName, ROLES, Roster};
 use crate::settings::declare::Row;
 use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
@@ -46,13 +46,13 @@ const PROBES: &str = "probes";
 /// A setting with its value, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its key.
+    /// Its key, as `section.name`.
     pub key: String,
-    /// Its value.
+    /// Its value, as a file would say it.
     pub value: String,
-    /// Where the value came from.
+    /// The file that says the value, or the default.
     pub origin: Origin,
-    /// What it is.
+    /// What the setting means, in a sentence.
     pub about: String,
 }
 
@@ -60,11 +60,11 @@ pub struct Shown {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     settings: Settings,
-    /// Which file said a setting, by its key; what nobody said is the default.
+    /// Which file said a setting, by its key; a setting that no file says is the default.
     origins: BTreeMap<&'static str, Origin>,
     policies: BTreeMap<String, (Policy, Origin)>,
     probes: BTreeMap<String, (String, Origin)>,
-    agents: BTreeMap<String, Said>,
+    agents: BTreeMap<String, FieldsByName>,
     roles: BTreeMap<String, (toml::Value, Origin)>,
     environment: Environment,
     /// Whether commands get the default variables.
@@ -246,7 +246,7 @@ impl Config {
         };
         let how = Policy::Answer(Value::text(how.word()));
         let landing = landing.map(|state| (state, how.clone()));
-        // What somebody says about one state counts more than what is said about all landings.
+        // A policy about one state counts more than what is said about all landings.
         let said = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
         let policies = landing.chain(said);
         Terms {
@@ -258,7 +258,7 @@ impl Config {
         }
     }
 
-    /// What builds may take.
+    /// The limits of builds.
     pub fn builds(&self) -> BuildSettings {
         let builder = &self.settings.builder;
         BuildSettings {
@@ -310,8 +310,8 @@ impl Config {
         Ok(Roster::of(&self.agents, &self.roles)?.in_environment(&self.environment))
     }
 
-    /// Whether every policy is about a protocol and a state that there are: one with a typing mistake would answer
-    /// nobody. A person's own file may also speak of protocols of other repositories.
+    /// Whether every policy is about a protocol and a state that there are: one with a typing mistake would never
+    /// apply. A person's own file may also speak of protocols of other repositories.
     pub fn check_policies(&self, library: &Library, own: &Path) -> Result<(), ConfigError> {
         for (key, (_, origin)) in &self.policies {
             let Origin::File(path) = origin else { continue };

@@ -49,7 +49,7 @@ pub enum CommandKind {
 }
 
 impl CommandKind {
-    /// Every kind.
+    /// All kinds, in the order of declaration.
     pub const ALL: [CommandKind; 8] = [
         CommandKind::Setup,
         CommandKind::Tests,
@@ -137,9 +137,9 @@ impl std::error::Error for RuleError {}
 /// A variable that is there and not passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
-    /// Who would pass it on.
+    /// The file whose rule would pass it on, or `the defaults`.
     pub by: String,
 }
 
@@ -259,7 +259,7 @@ impl Environment {
         self.rules.iter().map(|((kind, name), (rule, origin))| (*kind, name.as_str(), rule, origin))
     }
 
-    /// The values that the settings themselves give and that nobody may see.
+    /// The values that the settings themselves give and that no output may show.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().filter_map(|((_, name), (rule, _))| match rule {
             VariableRule::Set(value) => is_secret(name, OsStr::new(value)).then_some(value.as_str()),
@@ -302,7 +302,7 @@ fn is_language(name: &str) -> bool {
     matches!(name, "LANG" | "LC_ALL" | "TZ")
 }
 
-/// What stands for the beginning of the name of a variable that holds a key.
+/// A variable with one of these in its name holds a key.
 const KEY_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
 /// Whether a variable holds what must never be seen, by its name.

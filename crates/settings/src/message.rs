@@ -7,9 +7,9 @@ pub const PLACEHOLDERS: [&str; 7] = ["subject", "body", "objective", "task", "ru
 
 /// A template of commit messages that names only what is filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template(String);
+pub struct MessageTemplate(String);
 
-/// A name in braces that nobody fills in.
+/// A name in braces that is none of `PLACEHOLDERS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPlaceholder(String);
 
@@ -21,17 +21,17 @@ impl fmt::Display for UnknownPlaceholder {
 
 impl std::error::Error for UnknownPlaceholder {}
 
-impl Template {
+impl MessageTemplate {
     /// Reads a template; an empty one is no template.
-    pub fn parse(text: &str) -> Result<Template, UnknownPlaceholder> {
+    pub fn parse(text: &str) -> Result<MessageTemplate, UnknownPlaceholder> {
         let mut named = text.split('{').skip(1).filter_map(|part| part.split_once('}'));
         match named.find(|(name, _)| !PLACEHOLDERS.contains(name)) {
             Some((name, _)) => Err(UnknownPlaceholder(name.to_owned())),
-            None => Ok(Template(text.to_owned())),
+            None => Ok(MessageTemplate(text.to_owned())),
         }
     }
 
-    /// Its text.
+    /// The template as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_fills_in_is_unknown() {
-        assert_eq!(Template::parse("{subject} {x} {run}"), Err(UnknownPlaceholder(String::from("x"))));
-        assert_eq!(Template::parse("{subject} {run}").unwrap().as_str(), "{subject} {run}");
+        assert_eq!(MessageTemplate::parse("{subject} {x} {run}"), Err(UnknownPlaceholder(String::from("x"))));
+        assert_eq!(MessageTemplate::parse("{subject} {run}").unwrap().as_str(), "{subject} {run}");
     }
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use ftl_folder::state_folder::SHARED;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything else.
+    /// No file says it.
     Default,
-    /// A file.
+    /// The file that says it.
     File(PathBuf),
 }
 
@@ -36,9 +36,9 @@ impl fmt::Display for Origin {
 /// Why settings could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file.
+    /// The file that could not be read.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The mistake in words, with the key where there is one.
     pub message: String,
     /// What to do about it.
     pub hint: String,

@@ -5,7 +5,7 @@
 //! repository, from memory or from a program is fenced as data, with a fence that it cannot close.
 //!
 //! Two files hold more than what a role is told: `reviewers` names the concerns that are reviewed, each in a session of
-//! its own, and `stories` what whoever makes stories of a document keeps to.
+//! its own, and `stories` the rules for agents that make stories of a document.
 
 mod concerns;
 
@@ -60,7 +60,7 @@ const OF_ROLE: [&str; 6] = ["task", "inputs", "workspace", "lessons", "feedback"
 const PARTS: [(&str, PartKind); 3] =
     [("task", PartKind::Task), ("feedback", PartKind::Feedback), ("background", PartKind::Background)];
 
-/// All prompts, checked.
+/// The texts of all roles, checked when they were loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompts {
     system: Vec<Piece>,
@@ -84,13 +84,13 @@ enum Piece {
 /// What a prompt is filled in from.
 #[derive(Clone, Copy, Debug)]
 pub struct Filling<'a> {
-    /// The role.
+    /// The name of the role.
     pub role: &'a str,
     /// What the form in which it is asked is about.
     pub task: &'a str,
     /// The folder in which it works.
     pub folder: &'a Path,
-    /// What it may do.
+    /// The tools and the files that it may use.
     pub allowance: &'a ToolAllowance,
     /// What it is given, by name, but for feedback.
     pub inputs: &'a [(String, String)],
@@ -107,16 +107,16 @@ pub struct Filling<'a> {
 /// A prompt as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedPrompt {
-    /// The system text.
+    /// Who the agent is and which rules hold, for every turn.
     pub system: String,
-    /// What is said first.
+    /// The parts of the first message.
     pub parts: Vec<PromptPart>,
 }
 
 /// What is wrong with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptError {
-    /// A file is called as nobody is.
+    /// A file has a name that is no role.
     UnknownName(String),
     /// A file is wrong.
     File {
@@ -207,7 +207,7 @@ impl Prompts {
         &self.concerns
     }
 
-    /// What whoever makes stories of a document keeps to.
+    /// The rules for an agent that makes stories of a document.
     pub fn story_rules(&self) -> &str {
         &self.stories
     }
@@ -306,7 +306,7 @@ fn word_of(kind: PartKind) -> &'static str {
     PARTS.iter().find(|(_, one)| *one == kind).map_or("", |(word, _)| word)
 }
 
-/// Text and holes. What stands in a hole is never looked at again.
+/// Text and holes. The value of a hole is never looked at again.
 fn pieces(text: &str, first_line: usize, known: &[&str]) -> Result<Vec<Piece>, String> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -372,7 +372,7 @@ fn answer(filling: &Filling<'_>) -> String {
     format!("{how}\n\n```json\n{schema}\n```")
 }
 
-/// A schema without what says nothing to whoever answers: every prompt is paid for.
+/// A schema without what says nothing to the agent: every prompt is paid for.
 fn shortest(schema: &Json) -> Json {
     match schema {
         Json::Object(members) => {

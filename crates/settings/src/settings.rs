@@ -1,6 +1,6 @@
 //! The settings: every key with its type, its default and what it means. This is the one place that declares them.
 //!
-//! A key that nobody declares here does not compile in code, and is an error in a file. Nothing here reads a file.
+//! A key that is not declared here does not compile in code, and is an error in a file. Nothing here reads a file.
 
 pub(crate) mod declare;
 
@@ -12,7 +12,7 @@ use ftl_records::build_budget::FACTOR_ONE;
 use ftl_records::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_store::MAX_CONTENT_BYTES;
 
-use crate::message::Template;
+use crate::message::MessageTemplate;
 use crate::settings::declare::{Row, Rule, SettingType, settings};
 
 const COUNT: Rule = Rule::of(Unit::Count);
@@ -38,7 +38,7 @@ const MAX_TOOLS_FACTOR: u64 = 100 * FACTOR_ONE;
 /// The longest that checks of a pull request may be waited for: a week.
 const MAX_CHECKS_MILLIS: u64 = 7 * 24 * HOUR;
 
-/// Caches and virtual environments: whoever needs them makes them again.
+/// Caches and virtual environments: the commands that need them make them again.
 const UNKEPT: [&str; 26] = [
     ".venv",
     "venv",
@@ -75,7 +75,7 @@ ftl_core::choices! {
         Static = "static",
         /// MiniLM weights in a folder.
         MiniLm = "minilm",
-        /// An endpoint.
+        /// An embedding endpoint of a model service.
         Endpoint = "endpoint",
     }
 
@@ -226,7 +226,7 @@ settings! {
     /// What commits say.
     commit: Commit {
         /// what commits say, with {subject}, {body}, {objective}, {task}, {run}, {agent}, {model}; trailers follow
-        template: Template = Template::default();
+        template: MessageTemplate = MessageTemplate::default();
         /// whether commits are signed off in your name
         sign_off: bool = false;
     }

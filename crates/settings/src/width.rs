@@ -3,11 +3,11 @@
 /// How many agents, builds and other actions work at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
-    /// Agents.
+    /// How many agents.
     pub agents: usize,
     /// Commands that build and test: they keep no agent from its work, and no agent keeps them.
     pub builds: usize,
-    /// Other actions.
+    /// How many other actions.
     pub actions: usize,
 }
 

@@ -23,7 +23,7 @@ pub struct ChainReport {
 pub struct Broken {
     /// The number of the first entry that is not what it should be.
     pub seq: u64,
-    /// What is wrong with it.
+    /// The fault, in words.
     pub what: String,
 }
 

@@ -1,7 +1,7 @@
 //! The chain: each entry's hash covers the entry and all before it.
 //!
 //! An entry that is edited, dropped or moved breaks every hash after it. The chain proves nothing
-//! about somebody who rewrites all of it; for that, note a head elsewhere.
+//! about a program that rewrites all of it; for that, note a head elsewhere.
 
 use std::fmt;
 use std::str::FromStr;

@@ -13,7 +13,7 @@ use ftl_core::value::{Fields, Name, Value};
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// What every entry has.
+/// The fields that every entry has.
 #[derive(Deserialize)]
 struct Head<'a> {
     seq: u64,

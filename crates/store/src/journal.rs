@@ -79,7 +79,7 @@ impl std::error::Error for JournalError {}
 pub struct Encoded {
     /// One line of JSON for each entry, in order.
     pub lines: Vec<NewEntry>,
-    /// What they refer to.
+    /// The contents that the entries refer to by digest.
     pub content: Vec<(ContentDigest, Vec<u8>)>,
 }
 
@@ -187,9 +187,9 @@ pub enum EntryError {
     Gone(ContentDigest),
     /// The content is no JSON.
     Content {
-        /// Its digest.
+        /// The digest of the content.
         digest: ContentDigest,
-        /// What is wrong with it.
+        /// The fault, in words.
         message: String,
     },
 }

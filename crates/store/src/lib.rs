@@ -63,7 +63,7 @@ pub trait Store: Send + Sync {
     fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError>;
 
     /// Makes a process the owner of a run if its epoch is still the one they saw: the epoch goes up by
-    /// one, and every older lease is worth nothing from now on. `Fenced` if somebody was faster.
+    /// one, and every older lease is worth nothing from now on. `Fenced` if another process was faster.
     fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError>;
 
     /// Gives a run back: it has no owner any more, and the lease is worth nothing. The epoch stays.
@@ -108,7 +108,7 @@ pub trait Store: Send + Sync {
         Ok(self.get(digest)?.is_some())
     }
 
-    /// Leaves a command for whoever owns the run; its number. `NoRun` if there is none.
+    /// Leaves a command for the process that drives the run; its number. `NoRun` if there is none.
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError>;
 
     /// The commands of a run that have no reply yet, the oldest first. `NoRun` if there is none.
@@ -122,7 +122,7 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// Keeps a snapshot of a run in the place of the one before. It is a cache: nobody is told where it cannot be kept,
+    /// Keeps a snapshot of a run in the place of the one before. It is a cache: a failure to keep it is not reported,
     /// and it may be gone after a power cut.
     fn keep_snapshot(&self, _run: &RunId, _snapshot: &Snapshot) {}
 
@@ -135,7 +135,7 @@ pub trait Store: Send + Sync {
 pub struct NewRun {
     /// The name of the new run; refused if it is taken.
     pub run: RunId,
-    /// Who owns it first.
+    /// The process that owns it first.
     pub owner: String,
     /// The time of opening, for lists of runs.
     pub at: Time,
@@ -143,7 +143,7 @@ pub struct NewRun {
     pub summary: String,
 }
 
-/// The right to write a run, until somebody else takes it.
+/// The right to write a run, until another process takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The run that the lease allows to write.
@@ -167,7 +167,7 @@ pub struct Append {
     pub summary: Option<String>,
     /// Whether the run has ended; `None` leaves it.
     pub settled: Option<bool>,
-    /// The command that caused it and what to tell whoever sent it. A command that has a reply
+    /// The command that caused it and what to tell its sender. A command that has a reply
     /// already makes the whole append fail with `Answered`, one that this run never got with
     /// `NoCommand`.
     pub answered: Option<(u64, String)>,
@@ -178,7 +178,7 @@ pub struct Append {
 pub struct NewEntry {
     /// Its number in the run, from 1.
     pub seq: u64,
-    /// What it says, as JSON.
+    /// The body, as JSON.
     pub body: String,
 }
 
@@ -189,7 +189,7 @@ pub struct StoredEntry {
     pub seq: u64,
     /// The epoch of the lease under which it was written.
     pub epoch: u64,
-    /// What it says, as JSON.
+    /// The body, as JSON.
     pub body: String,
     /// The hash of this entry and of all before it.
     pub hash: Hash,
@@ -218,7 +218,7 @@ pub struct RunRow {
     pub summary: String,
 }
 
-/// How many runs somebody wants to see.
+/// How many runs a list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Most {
     /// Of those that have not ended.
@@ -228,7 +228,7 @@ pub struct Most {
 }
 
 impl Most {
-    /// Every run.
+    /// A list of every run.
     pub const ALL: Most = Most { open: usize::MAX, ended: usize::MAX };
 }
 
@@ -255,19 +255,19 @@ impl Newest {
     }
 }
 
-/// A command that waits for whoever owns a run.
+/// A command that waits for the process that drives a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingCommand {
     /// Its number; a later command has a higher one.
     pub id: u64,
-    /// What it says, as JSON.
+    /// The body, as JSON.
     pub body: String,
 }
 
 /// Why a store did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// The lease is not the newest one: somebody else owns the run now.
+    /// The lease is not the newest one: another process owns the run now.
     Fenced {
         /// The run that another process owns now.
         run: RunId,

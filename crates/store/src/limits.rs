@@ -55,7 +55,7 @@ pub(super) fn check_append(append: &Append) -> Result<(), StoreError> {
     append.content.iter().try_for_each(|(digest, bytes)| check_digest(digest, bytes))
 }
 
-/// What an append weighs.
+/// The size of an append in bytes.
 pub(super) fn append_bytes(append: &Append) -> usize {
     let lines = append.lines.iter().map(|line| line.body.len());
     let content = append.content.iter().map(|(_, bytes)| bytes.len());

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::notebook::{self, Notebook, Notes, Work};
+use super::notebook::{self, NoteChange, Notebook, Notes};
 use super::{
     Append, ContentDigest, Hash, Lease, NewRun, PendingCommand, RunRow, Store, StoreError, StoredEntry,
     limits,
@@ -90,7 +90,7 @@ impl Notebook for MemoryStore {
         Ok(self.lock_kept().notes.keys().filter(|(one, _)| one == kind).map(|(_, key)| key.clone()).collect())
     }
 
-    fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
+    fn amend(&self, work: &mut NoteChange<'_>) -> Result<(), StoreError> {
         self.write(|kept| {
             let mut page = Page(kept.notes.clone());
             if work(&mut page)? {

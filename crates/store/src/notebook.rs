@@ -1,8 +1,8 @@
 //! The notebook: texts under a kind and a key, changed many at once or not at all.
 //!
 //! What the FTL protocol's own commands keep stands here: the campaign, its archive, the exploration,
-//! the phase, the workspaces. A notebook understands nothing of it. Whoever changes something reads
-//! inside of the change what it builds upon, so that no update of anybody else is ever lost.
+//! the phase, the workspaces. A notebook understands nothing of it. A command that changes notes reads
+//! inside of the change what it builds upon, so that no other process's update is ever lost.
 
 use super::StoreError;
 
@@ -13,7 +13,7 @@ pub const MAX_NOTE_BYTES: usize = 64 * 1024 * 1024;
 pub const MAX_NOTE_NAME_BYTES: usize = 1024;
 
 /// A place that keeps notes. Like every store it acknowledges nothing that a power cut could take
-/// away, and fails for nobody because another process is writing.
+/// away, and no request fails because another process is writing.
 pub trait Notebook: Send + Sync {
     /// The note of a kind and a key.
     fn note(&self, kind: &str, key: &str) -> Result<Option<String>, StoreError>;
@@ -29,14 +29,14 @@ pub trait Notebook: Send + Sync {
         Ok(self.keys(kind)?.into_iter().filter(|key| key.starts_with(prefix)).collect())
     }
 
-    /// Changes notes. Nobody else changes any between what the work reads and what it writes. What it
+    /// Changes notes. No other thread or process changes any between what the work reads and what it writes. What it
     /// wrote is kept if it says so, and dropped if it does not or fails. It must be quick, and must not
     /// ask the notebook in any other way than through what it is given.
-    fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError>;
+    fn amend(&self, work: &mut NoteChange<'_>) -> Result<(), StoreError>;
 }
 
-/// What is done to the notes while nobody else changes them; whether it is to be kept.
-pub type Work<'a> = dyn FnMut(&mut dyn Notes) -> Result<bool, StoreError> + 'a;
+/// The work on the notes while no other thread or process changes them; whether it is to be kept.
+pub type NoteChange<'a> = dyn FnMut(&mut dyn Notes) -> Result<bool, StoreError> + 'a;
 
 /// The notes while they are being changed.
 pub trait Notes {

@@ -107,7 +107,7 @@ impl From<Order> for Event {
     }
 }
 
-/// What became of an order.
+/// The reply to an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     /// Why it was refused; `None` when it was carried out.
@@ -118,10 +118,10 @@ pub struct Reply {
     pub entry: Option<u64>,
 }
 
-/// Why an order was refused.
+/// The refusal of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// What kind of refusal.
+    /// The kind of refusal.
     pub kind: RefusedKind,
     /// The sentence for the person who gave the order.
     pub message: String,
@@ -140,7 +140,7 @@ pub enum RefusedKind {
     Guard,
     /// Not here: no such edge, a word that is not waited for, a state never visited.
     NotHere,
-    /// Nobody waits for it any more.
+    /// The action or question has been answered, or is no longer waited for.
     Late,
     /// The instance has ended.
     Settled,

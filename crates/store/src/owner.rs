@@ -28,7 +28,7 @@ pub const BEAT: Duration = Duration::from_secs(1);
 /// An owner that has not moved for so long may lose its runs.
 pub const MAX_SILENCE: Duration = holder::MAX_STANDSTILL;
 
-/// How often a new file is made when somebody has taken the last one for a dead owner's.
+/// How often a new file is made when another process has taken the last one for a dead owner's.
 const MAX_TRIES: usize = 20;
 
 /// Where the beat stands in the file: after the card, which is never longer.
@@ -42,17 +42,17 @@ const MAX_COMMAND_BYTES: usize = 400;
 pub struct Card {
     /// The process number, in the owner's own PID namespace.
     pub pid: u32,
-    /// Which machine it runs on.
+    /// The name of the machine that it runs on.
     pub host: String,
-    /// What it was called with.
+    /// Its command line, shortened.
     pub command: String,
-    /// Since when it is an owner; 0 if nobody knows.
+    /// Since when it is an owner; 0 if that is not known.
     #[serde(default)]
     pub since: Time,
-    /// When its process began, in clock ticks since the machine did; 0 if nobody knows.
+    /// When its process began, in clock ticks since the machine did; 0 if that is not known.
     #[serde(default)]
     pub start: u64,
-    /// In which start of the machine; empty if nobody knows.
+    /// In which start of the machine; empty if that is not known.
     #[serde(default)]
     pub boot: String,
     /// Where its process number counts; nothing in the card of an older program.
@@ -128,8 +128,8 @@ impl Drop for Owner {
     }
 }
 
-/// A new file with a lock on it. Whoever looks for dead owners may meet it before it is locked: they
-/// hold it for a moment, or remove it. Then another one is made.
+/// A new file with a lock on it. A process that looks for dead owners may meet it before it is locked: it
+/// holds it for a moment, or removes it. Then another one is made.
 fn locked(folder: &Path) -> io::Result<(String, File)> {
     let mut last = io::Error::from(io::ErrorKind::WouldBlock);
     for _ in 0..MAX_TRIES {
@@ -189,7 +189,7 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
     let file = match open(&folder.join(name)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead),
-        // What is no file was never locked by anybody.
+        // What is no file was never locked by an owner.
         Err(error) if matches!(FolderRefusal::of(&error), Some(FolderRefusal::NotAFile(_))) => {
             return Ok(Life::Dead);
         }
@@ -229,13 +229,13 @@ pub fn of_earlier_version(folder: &Path) -> Option<u32> {
     })
 }
 
-/// Opens a file of the folder for reading. A pipe that somebody has put there must not keep us, and a
+/// Opens a file of the folder for reading. A pipe in its place must not keep us, and a
 /// link must not lead us away.
 fn open(path: &Path) -> io::Result<File> {
     folder::open(path, OpenMode::Read)
 }
 
-/// Watches an owner until it is dead, or has not moved for `MAX_SILENCE` by our own clock, or somebody
+/// Watches an owner until it is dead, or has not moved for `MAX_SILENCE` by our own clock, or the caller
 /// says that it is enough. Whether its runs may be taken.
 pub fn is_gone(folder: &Path, name: &str, enough: &mut dyn FnMut() -> bool) -> io::Result<bool> {
     let mut last = None;
@@ -249,7 +249,7 @@ pub fn is_gone(folder: &Path, name: &str, enough: &mut dyn FnMut() -> bool) -> i
             (last, since) = (beat, Instant::now());
         }
         if since.elapsed() >= MAX_SILENCE {
-            // Whoever takes its runs need not watch it for as long again where it holds a lock.
+            // The process that takes its runs need not watch it for as long again where it holds a lock.
             if let Some(who) = card.as_ref().and_then(Card::identity) {
                 holder::note_standstill(who, since);
             }
@@ -277,7 +277,7 @@ pub fn dead_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Removes the file of an owner if that is dead; whether it was. The lock is held meanwhile, so that
-/// nobody becomes the owner that is removed.
+/// no process becomes the owner that is removed.
 pub fn remove_dead(path: &Path) -> io::Result<bool> {
     let file = match open(path) {
         Ok(file) => file,
@@ -361,7 +361,7 @@ mod tests {
         assert!(dead_files(folder.path()).unwrap().is_empty());
     }
 
-    /// Somebody tidies up while owners come: none of them loses its file to it.
+    /// Another process removes dead owners' files while owners come: none of them loses its file to it.
     #[test]
     fn no_new_owner_is_taken_for_a_dead_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ftl_core::program::Programs;
 use ftl_folder::id::RunId;
-/// A snapshot is of a board, so whoever loads one gets it from here.
+/// A snapshot is of a board, so the code that loads one gets the type from here.
 pub use ftl_view::board::Board;
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +23,7 @@ pub const MIN_ENTRIES: u64 = 4_096;
 /// run of a hundred thousand tasks writes no more for each of its entries than one of a hundred.
 pub const BYTES_FOR_EACH: u64 = 512;
 
-/// How many entries are read by somebody who only looks before they keep a snapshot for the next look.
+/// How many entries a command that only shows a run reads before it keeps a snapshot for the next one.
 pub const MAX_READ_AGAIN: u64 = 50_000;
 
 /// How large a snapshot may be.
@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub seq: u64,
     /// The hash of that entry and of all before it.
     pub hash: Hash,
-    /// The board.
+    /// The board, packed.
     pub bytes: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl Snapshot {
 
 /// A board as its journal has made it.
 pub struct LoadedBoard {
-    /// The board.
+    /// The board after the last entry of the journal.
     pub board: Board,
     /// When the next snapshot is due.
     pub pace: Pace,
@@ -140,7 +140,8 @@ pub fn load(
     Ok(LoadedBoard { board, pace })
 }
 
-/// Keeps a snapshot of a board whose last entry has that hash. Nobody depends on it: where it cannot be kept there is none.
+/// Keeps a snapshot of a board whose last entry has that hash. Nothing depends on it: where it cannot be kept there is
+/// none.
 pub fn keep(store: &dyn Store, run: &RunId, (board, hash): (&Board, Hash), pace: &mut Pace) {
     let seq = board.machine().next_seq() - 1;
     let bytes = board.snapshot().filter(|bytes| bytes.len() <= MAX_SNAPSHOT_BYTES);

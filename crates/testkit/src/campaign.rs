@@ -1,7 +1,7 @@
-//! The built-in campaign on the real engine, with a world for hands, in a process that can be killed.
+//! The built-in campaign on the real engine, with a world for executors, in a process that can be killed.
 //!
 //! A caller is a test or a bench that starts itself again as a child; the child plays until the
-//! campaign rests or it dies, and whoever started it plays on with another child.
+//! campaign rests or it dies, and the caller plays on with another child.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -122,7 +122,7 @@ fn terms() -> Terms {
     Terms { limits: usage(u64::MAX / 4), reserve: usage(1_000), policies, ..Terms::default() }
 }
 
-/// Where a campaign was left.
+/// The point at which a campaign was left.
 enum Beginning {
     /// No run has an entry; this name is free.
     Free(RunId),

@@ -16,7 +16,7 @@ use ftl_store::{
 
 /// A store that was opened for one test, with whatever must live as long as it does.
 pub trait Opened {
-    /// The store.
+    /// The store that was opened.
     fn store(&self) -> &dyn Store;
 }
 
@@ -100,7 +100,7 @@ fn fenced(run: &RunId, epoch: u64) -> StoreError {
     StoreError::Fenced { run: run.clone(), epoch }
 }
 
-/// A new run has no entries and belongs to whoever made it.
+/// A new run has no entries and belongs to the process that made it.
 pub fn a_new_run_is_empty_and_owned(store: &dyn Store) {
     assert_eq!(store.writable(), Ok(()));
     let lease = add(store, 1);
@@ -123,7 +123,7 @@ pub fn a_name_is_taken_once(store: &dyn Store) {
     assert_eq!(store.runs("").unwrap().len(), 1);
 }
 
-/// Asking for a run that nobody made.
+/// Asking for a run that was never made.
 pub fn a_run_that_is_not_there(store: &dyn Store) {
     let nobody = Lease { run: name(1), epoch: 1, owner: "owner 1".to_owned() };
     let missing = StoreError::NoRun(name(1));
@@ -188,7 +188,7 @@ pub fn an_append_may_bring_no_entry(store: &dyn Store) {
     assert_whole(store, &name(1), 1);
 }
 
-/// `None` leaves what was there.
+/// `None` leaves summary and end as they were.
 pub fn summary_and_end_change_only_when_said(store: &dyn Store) {
     let lease = add(store, 1);
     let look = || {
@@ -209,7 +209,7 @@ pub fn summary_and_end_change_only_when_said(store: &dyn Store) {
     assert_eq!(look(), ("three".to_owned(), false));
 }
 
-/// Once somebody took a run, the one before can neither add to it nor give it back.
+/// Once another process took a run, the one before can neither add to it nor give it back.
 pub fn an_old_lease_is_worth_nothing(store: &dyn Store) {
     let old = add(store, 1);
     store.append(&old, lines([1])).unwrap();
@@ -501,7 +501,7 @@ pub fn every_limit_trips_and_its_edge_does_not(store: &dyn Store) {
     assert_eq!(numbers(store, &name(1)), [1]);
 }
 
-/// Each hash follows from the one before, whoever wrote.
+/// Each hash follows from the one before, whichever owner wrote.
 pub fn the_chain_is_whole(store: &dyn Store) {
     let mut lease = add(store, 1);
     for seq in 1..=50 {
@@ -537,7 +537,7 @@ pub fn strange_text_is_kept_as_it_is(store: &dyn Store) {
     assert_whole(store, &name(1), 1);
 }
 
-/// Whoever looks at the version misses nothing.
+/// A reader that looks at the version misses nothing.
 pub fn the_version_changes_with_every_write(store: &dyn Store) {
     let mut seen = store.version().unwrap();
     let mut changed = || {

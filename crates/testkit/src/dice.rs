@@ -23,7 +23,7 @@ impl Dice {
         mixed
     }
 
-    /// Any number.
+    /// The next number of the sequence, from all of `u64`.
     pub fn throw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

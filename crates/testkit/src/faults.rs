@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, fs, io};
 
-/// What stands between a process and libc.
+/// The library that is loaded between a process and libc.
 const SOURCE: &str = include_str!("../faults/shim.c");
 
 /// A call that changes files.
@@ -86,7 +86,7 @@ impl InjectedFault {
     }
 }
 
-/// What a call comes to.
+/// The outcome that a call is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The process is killed before it.
@@ -95,7 +95,7 @@ pub enum Fault {
     KilledAfter,
     /// Half of the bytes are written, then the process is killed; other calls are not made at all.
     Torn,
-    /// It fails.
+    /// The call fails with this error; the next ones do not.
     Once(InjectedFault),
     /// It fails, and so does every one that follows.
     FromNowOn(InjectedFault),
@@ -233,7 +233,7 @@ fn compile(folder: &Path, library: &Path) -> io::Result<()> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(io::Error::other(format!("the faults do not compile: {said}")));
     }
-    // Whoever was faster made the same.
+    // A test that was faster made the same.
     fs::rename(made, library)
 }
 

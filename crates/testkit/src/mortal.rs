@@ -1,5 +1,5 @@
 //! A store in a process that is killed: `SIGKILL` to ourselves at one chosen write, before or after it
-//! became durable. Nothing is cleaned up, nothing is flushed, nobody says goodbye.
+//! became durable. Nothing is cleaned up, nothing is flushed, no lock or lease is given back.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use ftl_store::{
 pub enum Death {
     /// Before the write of that number is done.
     Before(u64),
-    /// After the write of that number is durable, and before anybody hears of it.
+    /// After the write of that number is durable, and before the caller hears of it.
     After(u64),
     /// Not at a write.
     Never,

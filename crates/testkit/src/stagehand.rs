@@ -1,4 +1,4 @@
-//! A hand for the real engine that asks a world: threads, processes and `kill -9` instead of a
+//! An executor for the real engine that asks a world: threads, processes and `kill -9` instead of a
 //! simulated clock.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Stagehand {
 }
 
 impl Stagehand {
-    /// A hand of that world, whose agents use no more in a turn than the reservation.
+    /// An executor of that world, whose agents use no more in a turn than the reservation.
     pub fn new(world: Arc<World>, reserve: Usage) -> Stagehand {
         Stagehand { world, reserve }
     }

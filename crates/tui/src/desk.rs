@@ -39,7 +39,7 @@ pub(crate) struct RunLine {
     pub(crate) changed: u64,
 }
 
-/// What the screens show.
+/// The data that the screens show.
 #[derive(Default)]
 pub(crate) struct Shown {
     pub(crate) needs: Vec<Need>,
@@ -206,7 +206,7 @@ impl Desk {
         (self.shown.entries, self.shown.model) = (entries, Some(model));
     }
 
-    /// What can be done about every instance that needs somebody, then about the whole.
+    /// What can be done about every instance that needs a person, then about the whole.
     fn can_be_done(&self, run: &RunId, model: &RunModel) -> Vec<PersonAction> {
         let machine = model.board.machine();
         let found = self.shown.runs.iter().find(|one| one.run == run.as_str());

@@ -257,7 +257,7 @@ fn board(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: T
 fn steps(shown: &Shown) -> Vec<Line<'static>> {
     let Some(model) = &shown.model else { return Vec::new() };
     let began = model.board.times.map_or(0, |(first, _)| first);
-    let step = |step: &ftl_view::board::Step| {
+    let step = |step: &ftl_view::board::StoryStep| {
         let (sign, style) = match step.good {
             Some(true) => ("✓", GOOD),
             Some(false) => ("✗", BAD),

@@ -74,13 +74,13 @@ pub(crate) enum Typing {
     Command,
     /// A value of an action.
     Value(String, Box<PersonAction>),
-    /// Why a rule is bent.
+    /// The reason for which a rule is bent.
     Reason(String, Box<PersonAction>),
-    /// Who bends it.
+    /// The person who bends it.
     Name(String, Box<PersonAction>, String),
 }
 
-/// Where one is.
+/// What is on the screen, and what is being typed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(crate) screen: Screen,
@@ -103,7 +103,7 @@ pub(crate) struct State {
 const PAGE: usize = 15;
 
 impl State {
-    /// What a key does.
+    /// Takes a key: the state changes, and an effect may follow.
     pub(crate) fn take(&mut self, key: Key, shown: &Shown) -> Effect {
         if key == Key::Interrupt {
             return Effect::Quit;

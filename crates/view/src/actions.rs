@@ -41,7 +41,7 @@ pub struct Known {
     pub questions: Vec<(String, String)>,
     /// What an agent asked before it was held.
     pub asked: Option<String>,
-    /// Its ways out.
+    /// Its ways out, open or with what they need.
     pub ways: Vec<WayOut>,
 }
 

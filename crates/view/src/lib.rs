@@ -15,7 +15,7 @@
 //! | `fold`, `lines` | the entries that a person reads; an entry as one line |
 //! | `cause` | why something ended or stands still, in plain words |
 //! | `snapshot` | a board as bytes, to be read back |
-//! | `paint`, `when` | styles and the shape of text; times as people read them |
+//! | `paint`, `relative_time` | styles and the shape of text; times as people read them |
 
 pub mod actions;
 pub mod board;

@@ -28,7 +28,7 @@ pub fn is_news(entry: &Entry) -> bool {
         Fact::Opened(_) | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Held { .. } => true,
         Fact::Waived { .. } | Fact::Raised { .. } | Fact::Suspended { .. } | Fact::Settled { .. } => true,
         Fact::Adopted { .. } => true,
-        // Whoever asked for it is told; what is held because of it says so.
+        // The person or agent that asked for it is told; what is held because of it says so.
         Fact::Refused { .. } => false,
         Fact::Asked { .. } | Fact::Heard { .. } | Fact::Set { .. } | Fact::Paid(_) => false,
         Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } | Fact::Resumed { .. } => false,

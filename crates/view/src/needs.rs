@@ -1,4 +1,4 @@
-//! What needs a person, over all runs: one card for each thing that waits, what stands behind it, what can be done.
+//! What needs a person, over all runs: one card for each thing that waits, how much waits for it, what can be done.
 //!
 //! Cards are ranked by what waits behind them, not by their age: the answer that sets most free comes first.
 
@@ -23,9 +23,9 @@ pub const MAX_NEEDS: usize = 50;
 pub struct Need {
     /// A name that stays the same while it waits.
     pub id: String,
-    /// The run.
+    /// The name of the run.
     pub run: String,
-    /// What the run is for.
+    /// The objective of the run.
     pub title: String,
     /// The instance that waits.
     pub instance: u32,
@@ -39,15 +39,15 @@ pub struct Need {
     pub text: String,
     /// The values that a question takes.
     pub choices: Vec<String>,
-    /// Since when.
+    /// The time since when it waits.
     pub since: Time,
-    /// What stands behind it.
+    /// How much waits for it in turn.
     pub behind: Behind,
-    /// What can be done.
+    /// The actions that a person can take.
     pub actions: Vec<PersonAction>,
 }
 
-/// What kind of thing waits.
+/// The kinds of things that wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NeedKind {
@@ -57,7 +57,7 @@ pub enum NeedKind {
     Word,
     /// It stopped in place.
     Held,
-    /// Nobody drives it.
+    /// No process drives the run.
     Interrupted,
     /// A task ended without success, and its work is kept.
     Blocked,
@@ -65,7 +65,7 @@ pub enum NeedKind {
     Limit,
 }
 
-/// What stands behind something that waits.
+/// How much waits for something that waits for a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Behind {
     /// How many tasks cannot begin or go on before.

@@ -6,15 +6,15 @@
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 
-/// What a line is about.
+/// The subject of a line.
 pub const STRONG: Style = Style::new().bold();
-/// What stands beside.
+/// Details, and whatever is not the point of a line.
 pub const QUIET: Style = Style::new().dimmed();
 /// Errors, and what is held.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// Warnings, and what ended without success.
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// Success.
+/// What has succeeded.
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// Places in a document.
 pub const PLACE: Style = AnsiColor::Blue.on_default().bold();

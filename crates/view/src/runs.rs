@@ -59,7 +59,7 @@ pub fn waits(
     now: Time,
     width: Option<usize>,
 ) -> Vec<String> {
-    // A run that nobody drives asks no service again.
+    // A run without a driver asks no service again.
     let silent =
         |wait: &RunWait| wait.what == WaitSubject::Service && (is_interrupted || wait.text == STOPPED);
     let people: Vec<&RunWait> =
@@ -156,7 +156,7 @@ pub fn is_worth_telling(name: &str, spent: &Spent) -> bool {
     spent.reserved > 0 || spent.unknown > 0 || unit.show(spent.used) != unit.show(0)
 }
 
-/// `1200/5M`, with a question mark where nobody knows.
+/// `1200/5M`, with a question mark where amounts are worst cases.
 fn share(name: &str, spent: &Spent) -> String {
     let unit = Unit::of_meter(name);
     let limit = spent.limit.map_or(String::new(), |limit| format!("/{}", unit.show(limit)));

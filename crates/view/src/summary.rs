@@ -19,12 +19,12 @@ pub const MAX_WAITS: usize = 20;
 /// How long a text in a summary may be.
 pub const MAX_TEXT: usize = 400;
 
-/// How a run stands, for whoever looks from outside.
+/// How a run stands, for commands and pages that do not drive it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunStanding {
     /// Something is being done, a person is waited for, a service is, it is held; or it has ended.
     Known(Standing),
-    /// It should move, and nobody drives it.
+    /// It should move, and no process drives it.
     Interrupted,
     /// Its summary cannot be read.
     #[default]
@@ -123,7 +123,7 @@ pub struct Spent {
     /// What is set aside for agents at work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reserved: u64,
-    /// How many of the amounts nobody knows: worst cases were charged.
+    /// How many of the amounts are not known: worst cases were charged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
 }
@@ -151,15 +151,15 @@ pub struct RunWait {
     pub until: Option<Time>,
 }
 
-/// What is waited for.
+/// The kinds of things that a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitSubject {
     /// A person must speak before it goes on.
     Held,
-    /// A person's answer.
+    /// A question that a person answers.
     Question,
-    /// A person's word.
+    /// One of the words that a WAIT names.
     Word,
     /// A service that does not answer.
     Service,

@@ -24,7 +24,7 @@ pub(crate) struct Refusal {
 /// What is sent with a request and decides whether it is answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Envelope<'a> {
-    /// The headers.
+    /// The headers, as they came.
     pub(crate) headers: &'a HeaderMap,
     /// Whether it changes something.
     pub(crate) writes: bool,

@@ -92,9 +92,9 @@ impl Timer for Clock {
 
 /// What is answered: a whole, or a stream that ends when its sender does.
 pub(crate) enum Body {
-    /// All of it.
+    /// A body in one piece; `None` once it was taken.
     Whole(Option<Bytes>),
-    /// Piece by piece.
+    /// A body in pieces, as they are sent.
     Stream(Receiver<Bytes>),
 }
 
@@ -131,7 +131,7 @@ impl HttpBody for Body {
 pub(crate) enum BodyFault {
     /// It is larger than it may be.
     TooLarge,
-    /// It did not arrive.
+    /// The request was cut off before its end.
     Cut,
 }
 

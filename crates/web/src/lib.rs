@@ -12,7 +12,7 @@
 //! | `gate` | who may ask: host, origin, form, token, and the process at the far end |
 //! | `tickets` | tickets and tokens, kept in memory alone |
 //! | `routes`, `schema`, `openapi` | the table of what may be asked, the forms of answers, the pages made of both |
-//! | `stream` | what changed, to whoever listens |
+//! | `stream` | what changed, for followers |
 //! | `api` | the answers |
 //! | `assets`, `export` | the page; a run as one file |
 

@@ -6,10 +6,10 @@ use crate::api;
 use crate::api::{Answer, ApiError, Asked};
 use crate::serve::Server;
 
-/// What answers.
+/// The function that answers a call.
 pub(crate) type Handler = fn(&Server, &Asked) -> Result<Answer, ApiError>;
 
-/// The two methods.
+/// The methods of HTTP that are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Looks and changes nothing.
@@ -30,7 +30,7 @@ impl Method {
 
 /// Something that may be asked.
 pub struct Route {
-    /// How it is asked.
+    /// The method of the call.
     pub method: Method,
     /// Where, below `/api/v1/`; a word in braces stands for what is asked about.
     pub path: &'static str,
@@ -66,7 +66,7 @@ const fn post(
     Route { method: Method::Post, path, about, query: &[], body, answer, handler }
 }
 
-/// The table.
+/// Every call, in the order of `docs/api.md`.
 pub const ROUTES: &[Route] = &[
     post("session", ("ticket", "session"), "Opens a session for a ticket, which is good once.", api::session),
     get("openapi.json", "any", &[], "This table as an OpenAPI document.", api::openapi),
@@ -212,7 +212,7 @@ fn fits(pattern: &'static str, path: &str) -> Option<BTreeMap<&'static str, Stri
     }
 }
 
-/// What stands behind a question mark.
+/// The parameters behind the question mark of a URL.
 pub(crate) fn query(text: &str) -> BTreeMap<String, String> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {

@@ -46,13 +46,13 @@ pub(crate) const WATCHED: Most = Most { open: 200, ended: 100 };
 /// How often the drivers of runs are looked at: that one has died stands in no store.
 const DRIVERS: Duration = Duration::from_secs(1);
 
-/// How long the watcher sleeps while nobody follows.
+/// How long the watcher sleeps while there is no follower.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// How many orders are remembered by the key that their sender gave.
 pub(crate) const MAX_KEYS: usize = 256;
 
-/// How it serves.
+/// The options of `ftl serve`.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
     /// The port on loopback; 0 is any that is free.
@@ -202,7 +202,7 @@ impl Server {
         if self.look { vec!["look"] } else { vec!["look", "speak"] }
     }
 
-    /// Who speaks here.
+    /// The person for whom the server speaks.
     pub(crate) fn speaker(&self) -> Speaker<'_> {
         Speaker { name: &self.by, face: "web" }
     }
@@ -213,7 +213,7 @@ impl Server {
     }
 }
 
-/// Looks what has changed, and tells whoever follows.
+/// Looks what has changed, and tells all followers.
 fn watch(server: &Server) {
     let mut seen: BTreeMap<RunId, (u64, &'static str)> = BTreeMap::new();
     let (mut version, mut drivers) = (None, Instant::now());
@@ -293,7 +293,7 @@ fn answer_all(
         }
         Ok(())
     });
-    // Streams and answers that go on keep nobody waiting.
+    // Streams and answers that go on do not keep the process from ending.
     runtime.shutdown_background();
     accepted.map_err(|error: std::io::Error| machine(&error))
 }
@@ -327,7 +327,7 @@ async fn connection(server: Arc<Server>, stream: tokio::net::TcpStream, far: Soc
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(Clock).header_read_timeout(MAX_ARRIVAL);
     builder.max_buf_size(MAX_HEADER_BYTES).max_headers(MAX_HEADERS);
-    // Whoever goes away in the middle has seen enough.
+    // A client that goes away in the middle has seen enough.
     let _ = builder.serve_connection(Wire(stream), service).await;
 }
 
@@ -357,7 +357,7 @@ async fn respond(
     response
 }
 
-/// What stands in every answer.
+/// The headers of every answer.
 const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-store"),
     (

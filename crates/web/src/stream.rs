@@ -1,4 +1,4 @@
-//! What changed, to whoever listens: one thread looks at the store, and every follower gets the deltas of what it follows.
+//! What changed, for followers: one thread looks at the store, and every follower gets the deltas of what it follows.
 //!
 //! A follower that does not read has a queue of a fixed length. When it is full, everything else is left out until there is
 //! room again, and then it is told to read anew: nothing is left out in silence.
@@ -20,13 +20,13 @@ pub(crate) const MAX_QUEUED: usize = 256;
 /// How many follow at the same time.
 pub(crate) const MAX_FOLLOWERS: usize = 48;
 
-/// How often the store is looked at while somebody follows.
+/// How often the store is looked at while there is a follower.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// How often a stream says that it lives.
 pub(crate) const BEAT: Duration = Duration::from_secs(15);
 
-/// Whoever follows.
+/// The followers of the server's event streams.
 #[derive(Default)]
 pub(crate) struct Hub {
     followers: Mutex<Vec<Follower>>,
@@ -62,7 +62,7 @@ impl Hub {
         Some(pieces)
     }
 
-    /// Waits until somebody follows, or for a while.
+    /// Waits until there is a follower, or for a while.
     pub(crate) fn await_follower(&self, most: Duration) -> bool {
         let mut followers = self.lock();
         followers.retain(|one| !one.queue.is_closed());
@@ -75,7 +75,7 @@ impl Hub {
         !followers.is_empty()
     }
 
-    /// The runs that somebody follows.
+    /// The runs that have followers.
     pub(crate) fn followed(&self) -> Vec<RunId> {
         let mut runs: Vec<RunId> = self.lock().iter().filter_map(|one| one.run.clone()).collect();
         runs.sort();
@@ -88,7 +88,7 @@ impl Hub {
         self.lock().iter().filter(|one| one.run.as_ref() == Some(run)).all(|one| one.is_told)
     }
 
-    /// Tells everybody, or those who follow a run.
+    /// Tells all followers, or those of a run.
     pub(crate) fn tell(&self, run: Option<&RunId>, event: &str, version: u64, data: &Json) {
         let text = message(event, version, data);
         for one in self.lock().iter_mut().filter(|one| run.is_none() || one.run.as_ref() == run) {

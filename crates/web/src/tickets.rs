@@ -15,7 +15,7 @@ pub(crate) const MAX_WRONG: u32 = 5;
 /// How many sessions there are; when one more is opened the oldest ends.
 pub(crate) const MAX_SESSIONS: usize = 16;
 
-/// Who may come in.
+/// The tickets and the tokens that let a page in.
 #[derive(Default)]
 pub(crate) struct Tickets {
     kept: Mutex<Kept>,
@@ -80,7 +80,7 @@ fn is_same(left: &str, right: &str) -> bool {
     left.len() == right.len() && differs == 0
 }
 
-/// 256 bits that nobody can guess.
+/// 256 random bits, as hex.
 fn random() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

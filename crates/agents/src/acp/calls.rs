@@ -28,7 +28,7 @@ pub(super) enum Act {
     Nothing,
     /// It looks at or searches files.
     Look(&'static str),
-    /// It changes files.
+    /// It makes, changes, moves or removes files.
     Change,
     /// It runs a command.
     Run,
@@ -37,7 +37,7 @@ pub(super) enum Act {
 }
 
 impl Act {
-    /// The deed that the desk judges; nothing where there is nothing to judge.
+    /// The deed that the tool policy judges; nothing where there is nothing to judge.
     pub(super) fn deed(&self) -> Option<Deed> {
         match self {
             Act::Ours | Act::Nothing => None,
@@ -147,7 +147,7 @@ impl Calls {
         self.seen.get(id)
     }
 
-    /// The desk has ruled on a call.
+    /// The session host has ruled on a call.
     pub(super) fn ruled(&mut self, id: &str, is_allowed: bool) {
         if let Some(seen) = self.seen.get_mut(id) {
             seen.stage = if is_allowed { Stage::Allowed } else { Stage::Denied };
@@ -212,7 +212,7 @@ impl Calls {
         self.made.push(Made { deed, path: path.map(str::to_owned), is_claimed: false });
     }
 
-    /// The calls that are over, or all that are left, and that nobody has ruled on: they are known only now.
+    /// The calls that are over, or all that are left, and that were not ruled on: they are known only now.
     pub(super) fn unruled(&mut self, all: bool, resolve: &dyn Fn(&str) -> String) -> Vec<String> {
         let mut found = Vec::new();
         for (id, seen) in &mut self.seen {
@@ -278,7 +278,7 @@ impl Seen {
         self.is_over |= matches!(text("status"), Some("completed" | "failed"));
     }
 
-    /// What it does.
+    /// What the call does to the world, as far as the agent has told.
     pub(super) fn act(&self) -> Act {
         if self.our_tool().is_some() {
             return Act::Ours;

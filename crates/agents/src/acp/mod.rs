@@ -1,6 +1,6 @@
 //! The `acp` backend: any agent that speaks the Agent Client Protocol over its standard streams.
 //!
-//! The agent is a program of its own, with tools of its own. What it asks is put to the desk, what it leaves
+//! The agent is a program of its own, with tools of its own. What it asks is put to the session host, what it leaves
 //! to us we do, and what it only tells is ruled on when it is told; what it can hide is said by
 //! [`Habits`]. Its answer comes through a window, or as JSON in its last message. It is never believed:
 //! not its exit code, and not its words about its own work.

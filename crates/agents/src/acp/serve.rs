@@ -1,4 +1,4 @@
-//! What an agent asks of us in its turn: permissions, files and terminals. The desk rules on each first.
+//! What an agent asks of us in its turn: permissions, files and terminals. The session host rules on each first.
 //!
 //! A file is opened on the very path that was ruled on, and what leads out of the folder is never covered
 //! by an earlier permission. What an agent did without asking is ruled on when it becomes known.
@@ -18,7 +18,7 @@ use crate::schema::text_in;
 use crate::toolset::MAX_FILE_BYTES;
 use crate::toolset::folder::{Resolved, WorkFolder};
 
-/// What stands for a path that an agent does not name.
+/// The name in messages for a path that an agent does not name.
 const UNNAMED: &str = "a file that the agent does not name";
 
 /// How many letters of a call are shown.
@@ -103,7 +103,7 @@ impl Talk {
         is_allowed
     }
 
-    /// The call as the desk sees it; nothing where there is nothing to judge.
+    /// The call as the tool policy sees it; nothing where there is nothing to judge.
     fn call_of(&self, id: &str) -> Option<(Act, ToolCall)> {
         let seen = self.calls.get(id)?;
         let act = seen.act();
@@ -119,13 +119,13 @@ impl Talk {
         let mut calls = spots.into_iter().map(call);
         let first =
             calls.next().unwrap_or_else(|| ToolCall { tool: self.tool(&act, None), deed, spot: unnamed });
-        // Of several paths the one that may not be is put to the desk; a call counts once.
+        // Of several paths the one that may not be is put to the session host; a call counts once.
         let may_not = |call: &ToolCall| matches!(rule(&self.order.allowance, 0, call), Ruling::Deny(_));
         let call = if may_not(&first) { first } else { calls.find(may_not).unwrap_or(first) };
         Some((act, call))
     }
 
-    /// The name of the tool among ours. What stands there already is edited, what does not is written.
+    /// The name of the tool among ours. A file that exists is edited, a new one is written.
     fn tool(&self, act: &Act, spot: Option<&ResolvedPath>) -> Name {
         match act {
             Act::Ours | Act::Nothing => Name::from("speak"),
@@ -147,7 +147,7 @@ impl Talk {
         self.calls.get(id).map(|seen| seen.about().to_owned()).unwrap_or_default()
     }
 
-    /// Puts a call to the desk, and shows it. Why it may not be made, if it may not.
+    /// Puts a call to the session host, and shows it. Why it may not be made, if it may not.
     fn ruled(&mut self, call: &ToolCall, about: &str) -> Result<(), String> {
         self.words.call(&self.secrets, &*self.desk);
         let about: String = about.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
@@ -188,7 +188,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Has whoever records the session see what the agent tells of a call: its arguments, and what it brought.
+    /// Has the session host record what the agent tells of a call: its arguments, and what it brought.
     fn record_call(&self, id: &str, update: &Json) {
         let name = ["/_meta/toolName", "/title", "/kind"]
             .iter()
@@ -233,7 +233,7 @@ impl Talk {
         };
         match ruled {
             Err(why) if is_effect => self.leave(End::Denied(why), Duration::ZERO),
-            // It was made all the same, and came to nothing in the world: nobody was kept from anything.
+            // It was made all the same, and changed nothing in the world: the denial kept the agent from nothing.
             Err(_) => drop(self.denied.pop()),
             Ok(()) => {}
         }

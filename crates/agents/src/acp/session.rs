@@ -60,7 +60,7 @@ const SLICE: Duration = Duration::from_millis(5);
 const TOOLS: &str = "The MCP server `ftl` offers these tools to you: {}. If you do not see them, search for them. \
                      When you are done, call `submit` of `ftl` with your answer; if you cannot, answer with its JSON alone.";
 
-/// A session.
+/// A session with a program that speaks the Agent Client Protocol.
 pub(super) struct Talk {
     pub(super) agent: Arc<AcpAgent>,
     pub(super) order: SessionOrder,
@@ -80,7 +80,7 @@ pub(super) struct Talk {
     input: Arc<dyn InputChannel>,
     output: Hearing,
     quiet: Quiet,
-    /// Wakes whoever listens when nobody wants the answer any more.
+    /// Wakes the thread that listens when the session is cancelled.
     _hook: Option<CancelHook>,
     tree: Option<Box<dyn Tree>>,
     leaving: Option<Leaving>,
@@ -107,7 +107,7 @@ struct Leaving {
 /// How a turn ends that does not end by itself.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The agent submitted.
+    /// The agent submitted this as its work.
     Submitted(Json),
     /// A person is asked.
     Asked(String),
@@ -532,7 +532,7 @@ impl Talk {
                 AgentError::Machine(format!("the agent cannot be started: {how}"))
             }
             ProgramExit { timed_out: true, .. } => AgentError::TimedOut(why),
-            // Whoever reads its output has ended it.
+            // The thread that reads its output has ended it.
             ProgramExit { how, .. } if how.starts_with("it wrote ") => AgentError::Bad(why),
             ProgramExit { .. } => AgentError::Died(why),
         }
@@ -591,7 +591,7 @@ impl Talk {
         }
     }
 
-    /// Takes in what an agent tells. What nobody knows is passed over.
+    /// Takes in what an agent tells. A kind of notification that is not known here is passed over.
     fn on_notification(&mut self, method: &str, params: &Json) -> Result<(), AgentError> {
         let is_ours = params.get("sessionId").and_then(Json::as_str) == Some(self.id.as_str());
         let Some(update) = params.get("update").filter(|_| method == "session/update" && is_ours) else {

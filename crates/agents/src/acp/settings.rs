@@ -15,14 +15,14 @@ pub struct AcpAgent {
     pub name: String,
     /// An absolute path, or a name to be looked up in the PATH of `env`.
     pub program: OsString,
-    /// Its words.
+    /// The arguments that it is started with.
     pub args: Vec<OsString>,
     /// Its whole environment, keys included.
     pub env: Vec<(OsString, OsString)>,
     /// The private home that `env` names; it is made before the agent is started. Nothing where it lives in the
     /// person's own.
     pub home: Option<PathBuf>,
-    /// What it surely does.
+    /// Its habits: what it surely does, and how it is made to.
     pub habits: Habits,
 }
 
@@ -50,22 +50,22 @@ pub struct Habits {
 pub struct Serves {
     /// Reading files. Gemini 0.61 cannot make a new file when this is offered.
     pub read: bool,
-    /// Writing files.
+    /// Writing whole files, new ones too.
     pub write: bool,
-    /// Running commands.
+    /// Running commands, as terminals.
     pub terminal: bool,
 }
 
 /// What an agent asks, or lets us do, before it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Every call.
+    /// Every call, whatever it does.
     Everything,
     /// Every change of a file and every command; other calls are told when they are made.
     Effects,
     /// Every change of a file; some other calls are not even told.
     Changes,
-    /// Nothing that anybody could rely on.
+    /// Nothing that can be relied on.
     Nothing,
 }
 

@@ -1,8 +1,8 @@
 //! Terminals: commands that an agent lets us run, and looks at while they run.
 //!
 //! Each is a program of the session's launcher, in a tree that ends with the session. What is kept of its
-//! output, how many there are and how long one may run is limited. Nothing here rules on a command: whoever
-//! opens a terminal has asked the desk.
+//! output, how many there are and how long one may run is limited. Nothing here rules on a command: the
+//! session has asked its host before it opens a terminal.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ const PASSED: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "
 pub(super) struct Wanted {
     /// A line for `sh`, or a program when there are words.
     pub(super) command: String,
-    /// Its words.
+    /// The arguments of the program; none for a line of `sh`.
     pub(super) args: Vec<String>,
     /// The folder, as the agent names it.
     pub(super) folder: Option<String>,

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::settings::TokenCount;
 
-/// Millionths of one.
+/// One unit in millionths: agents tell money in units of a currency.
 const MICRO: f64 = 1e6;
 
 /// What one session has used so far, as the agent tells it.

@@ -41,7 +41,7 @@ pub const MAX_TOLD_BYTES: usize = 64 * 1024 * 1024;
 /// Something that an agent said.
 #[derive(Debug)]
 pub(super) enum News {
-    /// It tells us something.
+    /// A notification: its method and its parameters.
     Told(String, Json),
     /// It asks us something, and waits.
     Asked(String, Json, Reply),
@@ -49,12 +49,12 @@ pub(super) enum News {
     Answered(u64, Result<Json, Refusal>),
 }
 
-/// Why something was not done.
+/// An error of JSON-RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// The number of JSON-RPC.
     pub(super) code: i32,
-    /// What it says.
+    /// The reason, as the agent gave it.
     pub(super) why: String,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Refusal {
 pub(super) struct Reply(Box<Responder<Json>>);
 
 impl Reply {
-    /// Answers.
+    /// Sends this as the answer.
     pub(super) fn with(self, answer: Json) {
         let _ = self.0.respond(answer);
     }
@@ -78,7 +78,7 @@ impl Reply {
         let _ = self.0.respond_with_error(Error::new(ErrorCode::RESOURCE_NOT_FOUND, why));
     }
 
-    /// Nobody here knows what it asks.
+    /// Refuses a method that is not known here.
     pub(super) fn unknown(self) {
         let _ = self.0.respond_with_error(Error::method_not_found());
     }
@@ -221,7 +221,7 @@ impl Wire {
         self.ask(&PromptRequest::new(session.to_owned(), parts.collect::<Vec<_>>()))
     }
 
-    /// Tells the agent that nobody wants its turn any more.
+    /// Tells the agent that its turn is cancelled.
     pub(super) fn cancel(&mut self, session: &str) -> Result<(), AgentError> {
         let sent = self.link.send_notification(CancelNotification::new(session.to_owned()));
         sent.map_err(|error| AgentError::Died(refusal(&error).why))?;
@@ -283,7 +283,7 @@ fn refusal(error: &Error) -> Refusal {
     Refusal { code: i32::from(error.code), why: format!("{}{more}", error.message) }
 }
 
-/// The number of an agent that wants somebody to log in first.
+/// Whether a refusal says that a person must log in first.
 pub(super) fn wants_login(refusal: &Refusal) -> bool {
     refusal.code == i32::from(ErrorCode::AUTH_REQUIRED)
 }

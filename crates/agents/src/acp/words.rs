@@ -73,7 +73,7 @@ impl Words {
         self.last.clear();
     }
 
-    /// The last message.
+    /// The last message of the agent, without secrets.
     pub(super) fn last(&self, secrets: &Secrets) -> String {
         secrets.redact(&self.last)
     }

@@ -64,12 +64,12 @@ pub enum PromptPassing {
     Word,
 }
 
-/// The words with which a program is started. A group is left out where nobody knows what it names.
+/// The words with which a program is started. A group is left out where a name in it has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// Always.
+    /// The arguments of every start.
     pub args: Vec<ArgumentTemplate>,
-    /// Where a model is chosen.
+    /// The arguments that choose a model.
     pub model: Vec<ArgumentTemplate>,
     /// Who the agent is and which rules hold. Without it this stands at the head of the first prompt.
     pub system: Vec<ArgumentTemplate>,
@@ -81,9 +81,9 @@ pub struct Start {
     pub first: Vec<ArgumentTemplate>,
     /// Where the shape of the answer is told to the program itself.
     pub schema: Vec<ArgumentTemplate>,
-    /// After all others.
+    /// The arguments that come after all others.
     pub tail: Vec<ArgumentTemplate>,
-    /// How the prompt gets in.
+    /// The way in which the prompt reaches the program.
     pub prompt: PromptPassing,
     /// What a protocol sends when it opens a conversation.
     pub params: Json,
@@ -94,9 +94,9 @@ pub struct Start {
 /// How the program is told of our window, and what its tools are called there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowOf {
-    /// Words.
+    /// Arguments that are added.
     pub args: Vec<ArgumentTemplate>,
-    /// Variables.
+    /// Variables that are added.
     pub env: Vec<(String, ArgumentTemplate)>,
     /// What the program calls a tool of the window; `*` stands for its name.
     pub tool: (String, String),
@@ -118,31 +118,31 @@ impl WindowOf {
 
 /// What a program's trouble is, told by what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum CliErrorKind {
     /// It could not even be tried.
     CouldNotRun,
     /// The service does not answer.
     Outage,
-    /// It broke off.
+    /// It broke off in the middle; another attempt may help.
     Died,
 }
 
-/// An adapter.
+/// How one agent's program is started and read, as a file says it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adapter {
-    /// Its name.
+    /// The name by which settings choose it.
     pub name: String,
     /// What it is for, in a line.
     pub about: String,
-    /// The program.
+    /// The program's name, to be looked up in PATH.
     pub program: String,
     /// The words that make it tell its version.
     pub version: Vec<String>,
-    /// How it is spoken to.
+    /// The protocol of its standard input and output.
     pub protocol: WireProtocol,
-    /// What it enforces.
+    /// What of a state's rules the program keeps to.
     pub enforces: Enforced,
-    /// How it is started.
+    /// The arguments that it is started with.
     pub start: Start,
     /// Variables that it must have, by name; `A|B` is one of them.
     pub needs: Vec<String>,
@@ -150,7 +150,7 @@ pub struct Adapter {
     pub passes: Vec<String>,
     /// Variables that are set.
     pub set: Vec<(String, ArgumentTemplate)>,
-    /// What the settings it wants are, where nobody says otherwise.
+    /// The values of settings that it wants, where the person gives none.
     pub defaults: Vec<(String, String)>,
     /// Files that are put into a private home.
     pub files: Vec<(String, ArgumentTemplate)>,
@@ -160,24 +160,24 @@ pub struct Adapter {
     pub login: LoginOf,
     /// How it reaches our window, if it can.
     pub window: Option<WindowOf>,
-    /// What its lines mean.
+    /// The rules that make events of its lines.
     pub rules: Vec<EventRule>,
-    /// What its tools do.
+    /// The effects of its tools.
     pub tools: Tools,
     /// How long it may be silent at least, if it does not tell when a command begins.
     pub silence: Option<Duration>,
     /// What its failures are, by words in them.
-    pub troubles: Vec<(String, ErrorKind)>,
+    pub troubles: Vec<(String, CliErrorKind)>,
 }
 
-/// Why there is no adapter.
+/// The reasons for which a file is no adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdapterError {
     /// None of that name comes with `ftl`.
     Unknown(String),
-    /// It is too large.
+    /// The file is larger than an adapter may be.
     Large,
-    /// It is no TOML.
+    /// The file is no TOML.
     NotToml(String),
     /// All that is wrong with its fields.
     Faults(Vec<String>),
@@ -224,7 +224,7 @@ impl Adapter {
         if faults.is_empty() { Ok(adapter) } else { Err(AdapterError::Faults(faults)) }
     }
 
-    /// The names of all variables that it wants of somebody's environment.
+    /// The names of all variables that it wants of the person's environment.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().chain(&self.passes).flat_map(|names| names.split('|'))
     }
@@ -401,12 +401,12 @@ fn rules(fields: &mut Fields<'_>) -> Vec<EventRule> {
     rules
 }
 
-fn troubles(fields: &mut Fields<'_>) -> Vec<(String, ErrorKind)> {
+fn troubles(fields: &mut Fields<'_>) -> Vec<(String, CliErrorKind)> {
     let read = |fields: &mut Fields<'_>| {
         let kinds = [
-            ("could_not_run", ErrorKind::CouldNotRun),
-            ("outage", ErrorKind::Outage),
-            ("died", ErrorKind::Died),
+            ("could_not_run", CliErrorKind::CouldNotRun),
+            ("outage", CliErrorKind::Outage),
+            ("died", CliErrorKind::Died),
         ];
         let found =
             kinds.map(|(key, kind)| fields.texts(key).into_iter().map(move |text| (text, kind)).collect());

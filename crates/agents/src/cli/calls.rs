@@ -1,6 +1,6 @@
-//! What the tools of a program do, and its calls as the desk sees them.
+//! What the tools of a program do, and its calls as the tool policy sees them.
 //!
-//! A tool that an adapter does not know is shown to the desk under its own name, which no state gives: it
+//! A tool that an adapter does not know is judged under its own name, which no state gives: it
 //! is denied. A tool that writes and does not tell where counts as writing outside. A command that only looks at files of
 //! the worktree is shown as the reads and searches that it is.
 
@@ -16,7 +16,7 @@ use crate::toolset::folder::WorkFolder;
 /// The most letters of what a call is about.
 const MAX_ABOUT: usize = 200;
 
-/// The tools of our bench that a tool of a program can stand for.
+/// The tools of our toolset that a tool of a program can stand for.
 const STANDS_FOR: [(&str, (&str, Deed)); 5] = [
     ("read", ("read", Deed::Look)),
     ("search", ("search", Deed::Look)),
@@ -25,7 +25,7 @@ const STANDS_FOR: [(&str, (&str, Deed)); 5] = [
     ("bash", ("bash", Deed::Run)),
 ];
 
-/// What one tool does.
+/// The effect of one tool.
 #[derive(Clone, Debug, PartialEq)]
 struct Does {
     name: &'static str,
@@ -42,7 +42,7 @@ pub struct Tools {
     free: Vec<String>,
 }
 
-/// A call as the desk sees it.
+/// A call as the tool policy sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     /// What is ruled on, one after the other; nothing where the tool does nothing to the world.
@@ -70,7 +70,7 @@ impl Tools {
         Tools { known, free }
     }
 
-    /// A call of the program as the desk sees it.
+    /// A call of the program as the tool policy sees it.
     pub(super) fn classify(&self, folder: &WorkFolder, tool: &str, args: &Json) -> Seen {
         if self.free.iter().any(|free| free == tool) {
             return Seen { calls: Vec::new(), tool: tool.to_owned(), about: String::new(), runs: false };

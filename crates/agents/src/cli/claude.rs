@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::rules::ReportedCall;
 
-/// What we call our hook.
+/// The name of our hook.
 const HOOK: &str = "desk";
 
 /// A question of the program, and how it is answered.
@@ -35,7 +35,7 @@ fn control(id: &str, request: &Json) -> Json {
     json!({ "type": "control_request", "request_id": id, "request": request })
 }
 
-/// A turn.
+/// The line that begins a turn with this prompt.
 pub(super) fn say(prompt: &str) -> Json {
     let message = json!({ "role": "user", "content": prompt });
     json!({ "type": "user", "message": message, "parent_tool_use_id": null, "session_id": "default" })

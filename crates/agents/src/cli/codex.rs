@@ -33,7 +33,7 @@ enum Form {
     Elicitation,
 }
 
-/// What comes of a line.
+/// The meaning of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// This is to be sent.
@@ -56,7 +56,7 @@ pub(super) struct Codex {
 }
 
 impl Codex {
-    /// What is sent first.
+    /// The first message of a connection.
     pub(super) fn opening() -> Json {
         let client = json!({ "name": "ftl", "title": "ftl", "version": env!("CARGO_PKG_VERSION") });
         json!({ "id": INITIALIZE, "method": "initialize", "params": { "clientInfo": client } })

@@ -13,7 +13,7 @@ use ftl_process::CancelHook;
 use serde_json::Value as Json;
 
 use super::Binding;
-use super::adapter::{ErrorKind, PromptPassing, WireProtocol};
+use super::adapter::{CliErrorKind, PromptPassing, WireProtocol};
 use super::calls::Seen;
 use super::ledger::Ledger;
 use super::rules::{Back, ProgramEvent, ReportedCall, ReportedUsage, TurnEnd};
@@ -52,7 +52,7 @@ const MAX_REASON_BYTES: usize = 400;
 /// What is told to a program that goes on after its answer.
 const OVER: &str = "your answer is in: end your turn now";
 
-/// A session.
+/// A session with a program that an adapter describes.
 pub(super) struct Talk {
     binding: Binding,
     order: SessionOrder,
@@ -77,7 +77,7 @@ struct Running {
     launched: Launched,
     speech: Speech,
     quiet: Quiet,
-    /// Wakes whoever listens when nobody wants the answer any more.
+    /// Wakes the thread that listens when the session is cancelled.
     _hook: Option<CancelHook>,
 }
 
@@ -349,7 +349,7 @@ impl Talk {
         Ok(None)
     }
 
-    /// What the agent rests with.
+    /// The outcome of a turn that has ended.
     fn rest(&mut self) -> Result<TurnRest, AgentError> {
         self.flush();
         if let Some(rest) = self.turn.rest.take() {
@@ -390,11 +390,11 @@ impl Talk {
         let kind = self.binding.adapter.troubles.iter().find(|(word, _)| why.contains(word.as_str()));
         let sentence = format!("{name} failed: {told}");
         match kind.map(|(_, kind)| *kind) {
-            Some(ErrorKind::CouldNotRun) => AgentError::CouldNotRun(sentence),
-            Some(ErrorKind::Outage) => {
+            Some(CliErrorKind::CouldNotRun) => AgentError::CouldNotRun(sentence),
+            Some(CliErrorKind::Outage) => {
                 AgentError::Outage { service: name.clone(), why: told, after: None, claimed: true }
             }
-            Some(ErrorKind::Died) => AgentError::Died(sentence),
+            Some(CliErrorKind::Died) => AgentError::Died(sentence),
             None => AgentError::Bad(sentence),
         }
     }
@@ -581,7 +581,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Rules on a call that nobody asked about.
+    /// Rules on a call that the program made without asking.
     fn late(&mut self, called: &ReportedCall) -> Result<(), AgentError> {
         if self.binding.adapter.enforces.calls == Counted::Never {
             return Ok(());
@@ -661,7 +661,7 @@ impl Talk {
         self.send(&asked.reply(&ruling))
     }
 
-    /// The desk's word on a call, remembered under the program's name of it.
+    /// The ruling on a call, remembered under the program's name of it.
     fn ruled(&mut self, called: &ReportedCall) -> Result<Result<(), String>, AgentError> {
         self.flush();
         let seen = self.binding.adapter.tools.classify(&self.folder, &called.tool, &called.args);

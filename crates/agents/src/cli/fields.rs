@@ -1,4 +1,4 @@
-//! Reading a table of settings: every fault is found and told at once, a key that nobody knows too.
+//! Reading a table of settings: every fault is found and told at once, a key that is not known too.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Names and templates.
+    /// A table whose values are templates, as pairs.
     pub(super) fn pairs(&mut self, key: &'static str) -> Vec<(String, ArgumentTemplate)> {
         let Some(table) = self.table(key) else { return Vec::new() };
         let mut pairs = Vec::new();
@@ -175,7 +175,7 @@ impl<'a> Fields<'a> {
         pairs
     }
 
-    /// Another table below this one, read by whoever is given it.
+    /// Another table below this one, read by a function.
     pub(super) fn below<T>(
         &mut self,
         key: &'static str,
@@ -207,7 +207,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads a whole table: keys that nobody asked for are faults.
+/// Reads a whole table: keys that `read` did not ask for are faults.
 pub(super) fn whole<T>(
     table: &Table,
     at: &str,

@@ -1,6 +1,6 @@
 //! Templates of an adapter: `{{name}}` is filled in with what a session knows.
 //!
-//! A name that nobody knows is an error when the adapter is read, not when an agent is started. In a file
+//! A name without a value is an error when the adapter is read, not when an agent is started. In a file
 //! the values are written as JSON and TOML write text, so that none of them can end the text it stands in.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 /// What is filled in, by its name.
-pub type Filling = BTreeMap<String, String>;
+pub type ArgumentValues = BTreeMap<String, String>;
 
 /// What a session always knows, or knows in the groups of words where it is named.
 pub(super) const NAMES: [&str; 15] = [
@@ -44,7 +44,7 @@ enum Piece {
 }
 
 impl ArgumentTemplate {
-    /// Reads a template.
+    /// Reads a template; a name that there is not is an error.
     pub fn parse(text: &str) -> Result<ArgumentTemplate, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -72,12 +72,12 @@ impl ArgumentTemplate {
     }
 
     /// The text with all places filled in as they are; an error names what is missing.
-    pub fn filled(&self, filling: &Filling) -> Result<String, TemplateError> {
+    pub fn filled(&self, filling: &ArgumentValues) -> Result<String, TemplateError> {
         self.with(filling, str::to_owned)
     }
 
     /// The same, with values as they stand inside of a quoted text.
-    pub fn filled_quoted(&self, filling: &Filling) -> Result<String, TemplateError> {
+    pub fn filled_quoted(&self, filling: &ArgumentValues) -> Result<String, TemplateError> {
         let quoted = |value: &str| {
             let text = Json::from(value).to_string();
             text.get(1..text.len() - 1).unwrap_or_default().to_owned()
@@ -85,7 +85,7 @@ impl ArgumentTemplate {
         self.with(filling, quoted)
     }
 
-    fn with(&self, filling: &Filling, put: impl Fn(&str) -> String) -> Result<String, TemplateError> {
+    fn with(&self, filling: &ArgumentValues, put: impl Fn(&str) -> String) -> Result<String, TemplateError> {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn places_are_filled_in_and_none_can_end_the_text() {
-        let filling = Filling::from([("model".into(), "a\"b\n".into()), ("setting.url".into(), "u".into())]);
+        let filling =
+            ArgumentValues::from([("model".into(), "a\"b\n".into()), ("setting.url".into(), "u".into())]);
         let template = ArgumentTemplate::parse("x = \"{{model}}\", {{ setting.url }}{").unwrap();
         assert_eq!(template.filled(&filling).unwrap(), "x = \"a\"b\n\", u{");
         assert_eq!(template.filled_quoted(&filling).unwrap(), "x = \"a\\\"b\\n\", u{");
@@ -158,6 +159,6 @@ mod tests {
             assert!(ArgumentTemplate::parse(text).unwrap_err().to_string().contains(wanted), "{text}");
         }
         let template = ArgumentTemplate::parse("{{setting.url}}").unwrap();
-        assert!(template.filled(&Filling::new()).unwrap_err().to_string().contains("a setting `url`"));
+        assert!(template.filled(&ArgumentValues::new()).unwrap_err().to_string().contains("a setting `url`"));
     }
 }

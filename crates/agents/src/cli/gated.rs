@@ -8,8 +8,8 @@ use super::fill::SETTING;
 use super::{Binding, Home};
 use crate::contract::SessionOrder;
 use crate::error::AgentError;
-use crate::gate::{GateDialect, GateKey, GateTarget, ModelGate, Place, Route};
-use crate::launch::Network;
+use crate::gate::{GateDialect, GateKey, GatePlace, GateRoute, GateTarget, ModelGate};
+use crate::launch::ProgramNetwork;
 use crate::secrets::SecretKey;
 use crate::timing::Timing;
 
@@ -47,7 +47,7 @@ impl GateOf {
     pub(super) fn read(fields: &mut Fields<'_>) -> GateOf {
         let dialect = fields.word("dialect", &GateDialect::WORDS).unwrap_or(GateDialect::Chat);
         let (url, path, default) = (fields.must("url"), fields.text("path"), fields.must("default"));
-        if Route::new(&default, dialect).is_err() {
+        if GateRoute::new(&default, dialect).is_err() {
             fields.fault("default", "an address of a model service is wanted");
         }
         GateOf { dialect, url, path, default }
@@ -86,21 +86,21 @@ pub(super) fn open(
     }
     let wrong = |error: &dyn std::fmt::Display| AgentError::CouldNotRun(error.to_string());
     let address = address(binding, gate);
-    let route = Route::new(&address, gate.dialect).map_err(|error| wrong(&error))?;
+    let route = GateRoute::new(&address, gate.dialect).map_err(|error| wrong(&error))?;
     let target = GateTarget { route: route.clone(), keys, limits: order.limits };
-    let network = order.launcher.as_ref().map_or(Network::Host, |launcher| launcher.network());
+    let network = order.launcher.as_ref().map_or(ProgramNetwork::Host, |launcher| launcher.network());
     let opened = match (network, &order.lobby) {
-        (Network::Own { .. }, Some(lobby)) => {
+        (ProgramNetwork::Own { .. }, Some(lobby)) => {
             let path = lobby.folder.join(format!("g{:x}", timing.throw()));
             ModelGate::at_socket(&path, target, timing.clone())
         }
-        (Network::Own { .. } | Network::Host, _) => ModelGate::at_port(target, timing.clone()),
+        (ProgramNetwork::Own { .. } | ProgramNetwork::Host, _) => ModelGate::at_port(target, timing.clone()),
     };
     let opened = opened.map_err(|error| AgentError::of_io("no model gate can be opened", &error))?;
     let port = match (opened.place(), network) {
-        (Place::Port(port), _) => *port,
-        (Place::Socket(_), Network::Own { port }) => port,
-        (Place::Socket(_), Network::Host) => 0,
+        (GatePlace::Port(port), _) => *port,
+        (GatePlace::Socket(_), ProgramNetwork::Own { port }) => port,
+        (GatePlace::Socket(_), ProgramNetwork::Host) => 0,
     };
     tell(&mut bound, gate, &route, port);
     Ok((bound, Some(opened)))
@@ -152,7 +152,7 @@ fn address(binding: &Binding, gate: &GateOf) -> String {
 }
 
 /// Tells a program where the gate is.
-fn tell(bound: &mut Binding, gate: &GateOf, route: &Route, port: u16) {
+fn tell(bound: &mut Binding, gate: &GateOf, route: &GateRoute, port: u16) {
     let has_path = gate.path.as_ref().is_some_and(|name| bound.env.iter().any(|(one, _)| one == name));
     let url = if has_path { format!("http://127.0.0.1:{port}") } else { route.inside(port) };
     match gate.url.strip_prefix(SETTING) {
@@ -167,5 +167,65 @@ fn tell(bound: &mut Binding, gate: &GateOf, route: &Route, port: u16) {
         let value = before.map_or_else(|| DIRECT.to_owned(), |before| format!("{before},{DIRECT}"));
         bound.env.retain(|(one, _)| one != name);
         bound.env.push((name.to_owned(), value.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Adapter;
+
+    /// What a program is told for these variables and settings: its address behind the gate, and where the gate leads.
+    fn told(adapter: &str, env: &[(&str, &str)], url: Option<&str>) -> (String, String) {
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
+        let values = url.iter().map(|url| (String::from("url"), (*url).to_owned())).collect();
+        let adapter = Arc::new(Adapter::built_in(adapter).unwrap());
+        let (name, program, model, rooms) = (adapter.name.clone(), None, None, std::path::PathBuf::new());
+        let mut bound = Binding { name, adapter, program, home: Home::Private, model, env, values, rooms };
+        let gate = bound.adapter.gate.clone().unwrap();
+        let route = GateRoute::new(&address(&bound, &gate), gate.dialect).unwrap();
+        let timing: Arc<dyn Timing> = Arc::new(crate::timing::RealTime::new());
+        let keys = take_keys(&mut bound, &timing);
+        tell(&mut bound, &gate, &route, 7777);
+        for key in &keys {
+            let has = |text: &str| bound.env.iter().any(|(_, value)| value.to_str() == Some(text));
+            assert!(has(&key.dummy) && !has(key.real.expose()), "{bound:?}");
+        }
+        assert_eq!(keys.len(), 1, "{}", bound.name);
+        let inside = match gate.url.strip_prefix(SETTING) {
+            Some(name) => bound.values[name].clone(),
+            None => {
+                let found = bound.env.iter().find(|(name, _)| *name == gate.url).unwrap();
+                found.1.to_string_lossy().into_owned()
+            }
+        };
+        (inside, route.inside(0))
+    }
+
+    #[test]
+    fn programs_are_told_of_the_gate_as_of_any_address() {
+        let key = ("OPENAI_API_KEY", "test-key");
+        let claude = ("ANTHROPIC_API_KEY", "test-key");
+        let (host, base) = (("OPENAI_HOST", "http://h"), ("OPENAI_BASE_PATH", "s/x/v1/chat/completions"));
+        for (adapter, env, url, inside, base) in [
+            ("claude", vec![claude], None, "http://127.0.0.1:7777", ""),
+            (
+                "claude",
+                vec![claude, ("ANTHROPIC_BASE_URL", "http://h/s/x")],
+                None,
+                "http://127.0.0.1:7777/s/x",
+                "/s/x",
+            ),
+            ("codex", vec![key], None, "http://127.0.0.1:7777/v1", "/v1"),
+            ("codex", vec![key], Some("http://h/s/x/v1"), "http://127.0.0.1:7777/s/x/v1", "/s/x/v1"),
+            ("goose", vec![key], None, "http://127.0.0.1:7777", ""),
+            ("goose", vec![key, host], None, "http://127.0.0.1:7777", ""),
+            ("goose", vec![key, host, base], None, "http://127.0.0.1:7777", "/s/x/v1"),
+            ("opencode", vec![key], Some("http://h/v1/"), "http://127.0.0.1:7777/v1", "/v1"),
+            ("pi", vec![key], None, "http://127.0.0.1:7777/v1", "/v1"),
+        ] {
+            let wanted = (inside.to_owned(), format!("http://127.0.0.1:0{base}"));
+            assert_eq!(told(adapter, &env, url), wanted, "{adapter} {env:?}");
+        }
     }
 }

@@ -54,7 +54,7 @@ impl Meter {
     }
 }
 
-/// The ledger.
+/// What a session has used so far, out of what the program reports in its events.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     tokens: Meter,
@@ -64,7 +64,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A turn begins.
+    /// Begins a turn: amounts that are counted from its beginning start at 0.
     pub(super) fn begin(&mut self) {
         self.tokens.begin();
         self.money.begin();
@@ -88,7 +88,7 @@ impl Ledger {
         self.requests
     }
 
-    /// A turn ends: what nobody has told by now stays unknown.
+    /// Ends a turn: an amount that the program has not reported by now stays unknown.
     pub(super) fn end(&mut self) {
         for (name, meter) in [(TOKENS, &self.tokens), (MONEY, &self.money)] {
             if meter.is_unknown() {

@@ -50,7 +50,7 @@ pub(super) fn looks(command: &str) -> Option<Vec<Look>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// One program with its words.
+/// One program of a command line, with its arguments.
 #[derive(Debug, Default)]
 struct Part {
     words: Vec<String>,

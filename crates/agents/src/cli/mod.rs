@@ -26,12 +26,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use adapter::{
-    Adapter, AdapterError, ErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start,
+    Adapter, AdapterError, CliErrorKind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, PromptPassing, Start,
     WindowOf, WireProtocol,
 };
 pub use calls::Tools;
 pub use conversation::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
-pub use fill::{ArgumentTemplate, Filling, TemplateError};
+pub use fill::{ArgumentTemplate, ArgumentValues, TemplateError};
 pub use gated::{GateOf, LoginOf, MAX_LOGIN_FILES};
 pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS, PathError};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
@@ -66,15 +66,15 @@ pub enum Home {
 pub struct Binding {
     /// What it is called in the settings.
     pub name: String,
-    /// The adapter.
+    /// How the program is started and read.
     pub adapter: Arc<Adapter>,
     /// Where the program is, if it is not to be looked up.
     pub program: Option<PathBuf>,
-    /// Whose home it lives in.
+    /// The home folder that the program gets.
     pub home: Home,
     /// The model, where a task names none.
     pub model: Option<String>,
-    /// All that it gets of somebody's environment: PATH, and what adapter and settings name.
+    /// All that it gets of the person's environment: PATH, and what adapter and settings name.
     pub env: Vec<(String, OsString)>,
     /// What the adapter calls `{{setting.NAME}}`.
     pub values: BTreeMap<String, String>,

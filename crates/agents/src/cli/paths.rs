@@ -14,7 +14,7 @@ pub const MAX_PARTS: usize = 16;
 /// How many values one path with `*` may find.
 pub const MAX_FOUND: usize = 1024;
 
-/// Where something stands.
+/// A path to a value in an event: names with dots between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At(Vec<String>);
 
@@ -31,7 +31,7 @@ impl fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 impl At {
-    /// Reads a path.
+    /// Reads a path such as `message.content.*.text`.
     pub fn parse(text: &str) -> Result<At, PathError> {
         let parts: Vec<String> = text.split('.').map(str::to_owned).collect();
         if parts.iter().any(String::is_empty) || parts.len() > MAX_PARTS {
@@ -40,17 +40,17 @@ impl At {
         Ok(At(parts))
     }
 
-    /// What stands there.
+    /// The first value at the path.
     pub fn of<'a>(&self, json: &'a Json) -> Option<&'a Json> {
         self.all(json).into_iter().next()
     }
 
-    /// The text that stands there, if it is one.
+    /// The first value at the path, if it is a text.
     pub fn text<'a>(&self, json: &'a Json) -> Option<&'a str> {
         self.of(json).and_then(Json::as_str)
     }
 
-    /// All that stands there; more than one only where the path has a `*`.
+    /// All values at the path; more than one only where the path has a `*`.
     pub fn all<'a>(&self, json: &'a Json) -> Vec<&'a Json> {
         let mut found = vec![json];
         for part in &self.0 {

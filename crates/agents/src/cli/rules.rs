@@ -12,7 +12,7 @@ use crate::schema::text_in;
 /// How many rules an adapter may have.
 pub const MAX_RULES: usize = 64;
 
-/// Something that happened.
+/// Something that a program reports in one line of its output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgramEvent {
     /// The program's own name for the conversation.
@@ -25,7 +25,7 @@ pub enum ProgramEvent {
     Call(ReportedCall),
     /// A call came back.
     Back(Back),
-    /// Something was used.
+    /// Tokens or money were used.
     Used(ReportedUsage),
     /// The turn has ended.
     Ended(TurnEnd),
@@ -34,18 +34,18 @@ pub enum ProgramEvent {
 /// A call as the program tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportedCall {
-    /// Which one.
+    /// The program's name for the call.
     pub id: String,
     /// The program's name of the tool.
     pub tool: String,
-    /// What it is given.
+    /// The arguments of the call.
     pub args: Json,
 }
 
 /// That a call came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Back {
-    /// Which one.
+    /// The program's name for the call.
     pub id: String,
     /// Whether it went wrong.
     pub wrong: bool,
@@ -67,7 +67,7 @@ pub enum Since {
 /// What was used, as the program tells it. What it does not tell is nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedUsage {
-    /// From when on.
+    /// The event or the moment from which the amounts are counted.
     pub since: Since,
     /// Tokens; nothing where this rule is not about them, `Some(None)` where they should be there.
     pub tokens: Option<Option<u64>>,
@@ -86,7 +86,7 @@ pub struct TurnEnd {
     pub answer: Option<Json>,
     /// Whether it ended well.
     pub good: bool,
-    /// Why not.
+    /// Why it did not end well; empty where the program does not say.
     pub why: String,
 }
 
@@ -222,7 +222,7 @@ impl BackAt {
 impl UsageAt {
     fn of(&self, json: &Json) -> ReportedUsage {
         let spoilt = self.is_spoilt(json);
-        // A part that is not there is as unknown as one that cannot be read: whoever leaves one of its numbers
+        // A part that is missing is as unknown as one that cannot be read: a program that leaves one of its numbers
         // out would be charged for the others alone.
         let mut parts = self.tokens.iter().map(|at| at.of(json).and_then(Json::as_u64));
         let sum = parts.try_fold(0_u64, |sum, part| Some(sum.saturating_add(part?)));

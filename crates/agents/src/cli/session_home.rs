@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 
 use super::adapter::Adapter;
-use super::fill::{ArgumentTemplate, Filling, SETTING, TemplateError};
+use super::fill::{ArgumentTemplate, ArgumentValues, SETTING, TemplateError};
 use super::{Binding, Home};
 use ftl_core::machine::MachineCause;
 
@@ -30,7 +30,7 @@ pub(super) struct Room {
     folder: PathBuf,
     home: PathBuf,
     env: Vec<(OsString, OsString)>,
-    filling: Filling,
+    filling: ArgumentValues,
     /// Open for as long as the room is.
     gate: Option<ModelGate>,
 }
@@ -151,7 +151,7 @@ impl Drop for Room {
     }
 }
 
-/// A folder with a name that nobody has yet, which only we can enter.
+/// A folder with a new name, which only we can enter.
 fn make(rooms: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(rooms)?;
@@ -183,9 +183,9 @@ fn filling(
     server: Option<&Server>,
     room: &Path,
     home: &Path,
-) -> Filling {
+) -> ArgumentValues {
     let path = |path: &Path| path.to_string_lossy().into_owned();
-    let mut filling = Filling::from([
+    let mut filling = ArgumentValues::from([
         ("system".to_owned(), order.system.clone()),
         ("folder".to_owned(), path(&order.folder)),
         ("home".to_owned(), path(home)),
@@ -245,7 +245,7 @@ fn environment(
     binding: &Binding,
     home: &Path,
     room: &Path,
-    filling: &Filling,
+    filling: &ArgumentValues,
     windowed: bool,
 ) -> Result<Vec<(OsString, OsString)>, String> {
     let adapter: &Adapter = &binding.adapter;

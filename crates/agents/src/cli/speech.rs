@@ -35,7 +35,7 @@ impl Asked {
         }
     }
 
-    /// What is answered.
+    /// The answer to what the program asked.
     pub(super) fn reply(&self, ruling: &Result<(), String>) -> Json {
         match self {
             Asked::Claude(asked) => claude::reply(asked, ruling),
@@ -75,7 +75,7 @@ impl Speech {
         }
     }
 
-    /// A turn.
+    /// Begins a turn with this prompt.
     pub(super) fn say(&mut self, input: &dyn InputChannel, prompt: &str) -> Result<(), InputError> {
         match self {
             Speech::Lines(PromptPassing::Word) => {
@@ -142,7 +142,7 @@ pub(super) fn opened_with(params: &Json, folder: &str, model: Option<&str>, syst
     all
 }
 
-/// Writes one line.
+/// Writes one line of JSON to the program.
 pub(super) fn write(input: &dyn InputChannel, line: &Json) -> Result<(), InputError> {
     let mut bytes = line.to_string().into_bytes();
     bytes.push(b'\n');

@@ -18,7 +18,7 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 pub const MAX_REQUEST_TIME: Duration = Duration::from_secs(60);
 
 /// What comes in, with a deadline for each wait.
-pub trait Incoming: Read {
+pub trait TimedRead: Read {
     /// Waits for so long at most from now on.
     fn wait_at_most(&mut self, limit: Duration) -> io::Result<()>;
 }
@@ -69,7 +69,7 @@ impl std::error::Error for HeadError {}
 
 /// A request as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct IncomingRequest {
     /// The method.
     pub method: String,
     /// What it is about: a path, or for CONNECT a name and a port.
@@ -80,7 +80,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl IncomingRequest {
     /// The value of a header, if it is there once.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(one, _)| one == name).map(|(_, value)| value.as_str());
@@ -101,14 +101,14 @@ pub struct RequestReader<'a, R> {
     taken: usize,
 }
 
-impl<'a, R: Incoming> RequestReader<'a, R> {
+impl<'a, R: TimedRead> RequestReader<'a, R> {
     /// A reader that gives up after a while.
     pub fn new(from: &'a mut R, limit: Duration) -> RequestReader<'a, R> {
         RequestReader { from, deadline: Instant::now() + limit, buffer: Vec::new(), taken: 0 }
     }
 
     /// Reads the head of a request; its body is not read yet.
-    pub fn head(&mut self) -> Result<Request, HeadError> {
+    pub fn head(&mut self) -> Result<IncomingRequest, HeadError> {
         let mut searched: usize = 0;
         let end = loop {
             let from = searched.saturating_sub(3);
@@ -130,7 +130,7 @@ impl<'a, R: Incoming> RequestReader<'a, R> {
     }
 
     /// Reads the body that the head announces.
-    pub fn body(&mut self, request: &mut Request) -> Result<(), HeadError> {
+    pub fn body(&mut self, request: &mut IncomingRequest) -> Result<(), HeadError> {
         request.body = match (request.has("transfer-encoding"), request.has("content-length")) {
             (false, false) => Vec::new(),
             (true, true) => return Err(HeadError::Malformed),
@@ -245,7 +245,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(fits)
 }
 
-fn parse(head: &[u8]) -> Result<Request, HeadError> {
+fn parse(head: &[u8]) -> Result<IncomingRequest, HeadError> {
     let text = std::str::from_utf8(head).map_err(|_| HeadError::Malformed)?;
     let mut lines = text.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
@@ -271,5 +271,5 @@ fn parse(head: &[u8]) -> Result<Request, HeadError> {
         }
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
-    Ok(Request { method: method.to_owned(), target: target.to_owned(), headers, body: Vec::new() })
+    Ok(IncomingRequest { method: method.to_owned(), target: target.to_owned(), headers, body: Vec::new() })
 }

@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 pub use head::{
-    HeadError, Incoming, MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_REQUEST_TIME, Request,
-    RequestReader,
+    HeadError, IncomingRequest, MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_REQUEST_TIME, RequestReader,
+    TimedRead,
 };
-pub use peer::Place;
+pub use peer::GatePlace;
 use peer::{Listener, Peer};
 use redact::Redaction;
-pub use route::{AddressError, GateDialect, Route, RouteRefusal};
+pub use route::{AddressError, GateDialect, GateRoute, RouteRefusal};
 
 use crate::contract::SessionLimits;
 use crate::model::wire::{NoAnswer, Watch, Wire};
@@ -92,7 +92,7 @@ pub struct GateTraffic {
 #[derive(Debug)]
 pub struct GateTarget {
     /// The address, and what may be asked there.
-    pub route: Route,
+    pub route: GateRoute,
     /// The keys that it puts in.
     pub keys: Vec<GateKey>,
     /// How long the service may take and be silent.
@@ -102,7 +102,7 @@ pub struct GateTarget {
 /// A gate. Dropping it closes it, and ends what is on its way.
 #[derive(Debug)]
 pub struct ModelGate {
-    place: Place,
+    place: GatePlace,
     hall: Arc<GateHall>,
 }
 
@@ -136,7 +136,7 @@ impl ModelGate {
     }
 
     fn at(
-        (listener, place): (Listener, Place),
+        (listener, place): (Listener, GatePlace),
         target: GateTarget,
         timing: Arc<dyn Timing>,
     ) -> io::Result<ModelGate> {
@@ -151,7 +151,7 @@ impl ModelGate {
     }
 
     /// Where it listens.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &GatePlace {
         &self.place
     }
 
@@ -279,7 +279,7 @@ impl GateHall {
     }
 
     /// The headers with the real keys, or nothing where no dummy was sent.
-    fn keys_of(&self, request: &Request) -> Option<Vec<(String, String)>> {
+    fn keys_of(&self, request: &IncomingRequest) -> Option<Vec<(String, String)>> {
         let mut found = Vec::new();
         for (name, value) in request.headers.iter().filter(|(name, _)| KEYED.contains(&name.as_str())) {
             let word = value.rsplit(' ').next().unwrap_or_default();
@@ -295,7 +295,7 @@ impl GateHall {
         &self,
         url: &str,
         keys: Vec<(String, String)>,
-        request: Request,
+        request: IncomingRequest,
     ) -> Result<(ureq::http::Response<ureq::Body>, Arc<Watch>), Refusal> {
         let wrong = |error: String| Refusal::Unreached(error);
         let mut out = ureq::http::Request::builder().method(request.method.as_str()).uri(url);

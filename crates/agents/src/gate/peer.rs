@@ -7,14 +7,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::head::Incoming;
+use super::head::TimedRead;
 
 /// How long a peer may take to read what it is sent.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// Where a gate listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum GatePlace {
     /// At a socket that is bound into a sandbox.
     Socket(PathBuf),
     /// At a port of this machine's loopback.
@@ -30,17 +30,17 @@ pub(super) enum Listener {
 
 impl Listener {
     /// Listens at a socket that only our user can open.
-    pub(super) fn at_socket(path: &Path) -> io::Result<(Listener, Place)> {
+    pub(super) fn at_socket(path: &Path) -> io::Result<(Listener, GatePlace)> {
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        Ok((Listener::Socket(listener), Place::Socket(path.to_owned())))
+        Ok((Listener::Socket(listener), GatePlace::Socket(path.to_owned())))
     }
 
     /// Listens at a free port of the loopback.
-    pub(super) fn at_port() -> io::Result<(Listener, Place)> {
+    pub(super) fn at_port() -> io::Result<(Listener, GatePlace)> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        Ok((Listener::Port(listener), Place::Port(port)))
+        Ok((Listener::Port(listener), GatePlace::Port(port)))
     }
 
     pub(super) fn accept(&self) -> io::Result<Peer> {
@@ -51,15 +51,15 @@ impl Listener {
     }
 }
 
-impl Place {
+impl GatePlace {
     /// Wakes whoever listens there, so that it sees that it need not any more, and takes the socket away.
     pub(super) fn close(&self) {
         match self {
-            Place::Socket(path) => {
+            GatePlace::Socket(path) => {
                 let _ = UnixStream::connect(path);
                 let _ = std::fs::remove_file(path);
             }
-            Place::Port(port) => drop(TcpStream::connect(("127.0.0.1", *port))),
+            GatePlace::Port(port) => drop(TcpStream::connect(("127.0.0.1", *port))),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Write for Peer {
     }
 }
 
-impl Incoming for Peer {
+impl TimedRead for Peer {
     fn wait_at_most(&mut self, limit: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(limit.max(Duration::from_millis(1))))
     }

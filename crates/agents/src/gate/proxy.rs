@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::head::{HeadError, RequestReader};
-use super::peer::{Listener, Peer, Place};
+use super::peer::{GatePlace, Listener, Peer};
 
 /// Registries of dependencies that commands which set a worktree up always reach.
 pub const REGISTRIES: [&str; 14] = [
@@ -52,7 +52,7 @@ pub const MAX_TUNNEL_SILENCE: Duration = Duration::from_secs(300);
 const PORT: u16 = 443;
 
 /// Resolves names and makes connections.
-pub trait Network: Send + Sync {
+pub trait HostConnector: Send + Sync {
     /// The addresses of a name.
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
     /// A connection to an address.
@@ -61,9 +61,9 @@ pub trait Network: Send + Sync {
 
 /// The network of this machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemNetwork;
+pub struct SystemConnector;
 
-impl Network for SystemNetwork {
+impl HostConnector for SystemConnector {
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         (host, port).to_socket_addrs().map(Iterator::collect)
     }
@@ -181,7 +181,7 @@ fn is_forbidden_v6(address: Ipv6Addr) -> bool {
 
 /// A proxy. Dropping it closes it, with all its tunnels.
 pub struct Proxy {
-    place: Place,
+    place: GatePlace,
     hall: Arc<ProxyHall>,
 }
 
@@ -193,7 +193,7 @@ impl fmt::Debug for Proxy {
 
 struct ProxyHall {
     hosts: HostList,
-    network: Arc<dyn Network>,
+    network: Arc<dyn HostConnector>,
     is_closed: AtomicBool,
     open: AtomicUsize,
     denials: Mutex<Vec<DeniedHost>>,
@@ -201,7 +201,7 @@ struct ProxyHall {
 
 impl Proxy {
     /// A proxy at a socket that is bound into a sandbox.
-    pub fn open(socket: &Path, hosts: HostList, network: Arc<dyn Network>) -> io::Result<Proxy> {
+    pub fn open(socket: &Path, hosts: HostList, network: Arc<dyn HostConnector>) -> io::Result<Proxy> {
         let (listener, place) = Listener::at_socket(socket)?;
         let (is_closed, open, denials) = Default::default();
         let hall = Arc::new(ProxyHall { hosts, network, is_closed, open, denials });

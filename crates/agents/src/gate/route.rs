@@ -79,7 +79,7 @@ impl std::error::Error for AddressError {}
 
 /// The one address behind a gate, and what is asked there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct GateRoute {
     /// Scheme, host and port.
     origin: String,
     /// The path of the address, without a slash at its end.
@@ -87,9 +87,9 @@ pub struct Route {
     dialect: GateDialect,
 }
 
-impl Route {
+impl GateRoute {
     /// The route to an address.
-    pub fn new(url: &str, dialect: GateDialect) -> Result<Route, AddressError> {
+    pub fn new(url: &str, dialect: GateDialect) -> Result<GateRoute, AddressError> {
         let wrong = || AddressError(url.to_owned());
         let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
         let (host, base) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -98,7 +98,7 @@ impl Route {
         if !matches!(scheme, "http" | "https") || !is_host || !(base.is_empty() || is_plain(base)) {
             return Err(wrong());
         }
-        Ok(Route { origin: format!("{scheme}://{host}"), base: base.to_owned(), dialect })
+        Ok(GateRoute { origin: format!("{scheme}://{host}"), base: base.to_owned(), dialect })
     }
 
     /// The address as it is reached through a gate at that port.

@@ -15,7 +15,7 @@ use super::price::Tokens;
 use super::sse::ServerEvent;
 use crate::toolset::SUBMIT;
 
-/// How much an answer may be where nobody says; the service insists on a number.
+/// How long an answer may be where the settings do not say; the service insists on a number.
 const MAX_OUTPUT_TOKENS: u64 = 8192;
 
 pub(super) fn body(ask: &Ask<'_>) -> Json {
@@ -171,7 +171,7 @@ impl Anthropic {
 }
 
 fn sent_tokens(usage: &Json) -> Option<Tokens> {
-    // What is not there was not used; what is there and no count makes all of it unknown.
+    // A part that is not there was not used; one that is there and no count makes all of it unknown.
     let count = |key: &str| match usage.get(key).filter(|one| !one.is_null()) {
         None => Some(0),
         Some(one) => one.as_u64(),

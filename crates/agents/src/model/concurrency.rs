@@ -18,7 +18,7 @@ pub struct ConcurrencyLimit {
 struct State {
     /// The next ticket that is given out.
     next: u64,
-    /// Those who wait, oldest first.
+    /// The requests that wait, oldest first.
     waiting: std::collections::VecDeque<u64>,
     taken: u64,
 }
@@ -37,7 +37,7 @@ impl ConcurrencyLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a seat, behind everybody who came before.
+    /// Waits for a permit, behind all requests that came before.
     pub fn take(&self, desk: &dyn SessionHost) -> Result<Permit<'_>, AgentError> {
         let mut state = self.lock();
         let ticket = state.next;
@@ -59,7 +59,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// How many wait.
+    /// How many requests wait for their turn.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }

@@ -125,7 +125,7 @@ pub(super) fn reply(mut reply: Reply) -> Result<Reply, Miss> {
     if reply.stop != Stop::Done || !reply.calls.is_empty() {
         return Ok(reply);
     }
-    // A server that holds nobody to a schema lets the model say anything; that is an answer in words.
+    // A server that does not enforce a schema lets the model say anything; that is an answer in words.
     let Some(json) = crate::schema::find_json(&reply.text) else { return Ok(reply) };
     let Some(name) = json.get("tool").and_then(Json::as_str) else { return Ok(reply) };
     let args = json.get("arguments").cloned().unwrap_or_else(|| json!({}));

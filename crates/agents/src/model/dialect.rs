@@ -22,14 +22,14 @@ use crate::toolset::{MAX_CALLS_IN_A_TURN, Tool};
 pub enum Dialect {
     /// OpenAI chat completions, which most servers speak.
     Chat,
-    /// OpenAI responses.
+    /// The responses API of OpenAI.
     Responses,
-    /// Anthropic messages.
+    /// The messages API of Anthropic.
     Anthropic,
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// All dialects, in the order of declaration.
     pub const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Responses, Dialect::Anthropic];
 
     /// The word in settings.
@@ -86,7 +86,7 @@ impl Dialect {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 pub(super) struct Ask<'a> {
     pub(super) model: &'a str,
     pub(super) system: &'a str,
@@ -110,7 +110,7 @@ pub(super) fn plain(schema: &Schema) -> Json {
     json
 }
 
-/// Why a model stopped.
+/// The reason for which a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Done,
@@ -128,7 +128,7 @@ pub(super) struct Reply {
     pub(super) tokens: Option<Tokens>,
 }
 
-/// Why there is no answer.
+/// The reasons for which there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Miss {
     /// The service is busy or broken: ask again, later.
@@ -149,7 +149,7 @@ pub(super) enum Bit<'a> {
     Thought(&'a str),
 }
 
-/// Reads one stream.
+/// Makes an answer out of the events of one stream.
 pub(super) trait Reader {
     /// Takes an event; whether the answer is complete.
     fn event(&mut self, event: &ServerEvent, bits: &mut dyn FnMut(Bit<'_>)) -> Result<bool, Miss>;
@@ -210,7 +210,7 @@ pub(super) fn miss_of(status: Option<u16>, kind: &str, message: &str, after: Opt
     Miss::Refused(said)
 }
 
-/// The kind and the message in the body of an error, whoever wrote it.
+/// The kind and the message in the body of an error, from the service or a proxy before it.
 pub(super) fn error_of(body: &Json) -> Option<(String, String)> {
     let error = body.get("error")?;
     if let Some(text) = error.as_str() {

@@ -1,4 +1,4 @@
-//! What was said so far, whoever the model is, and how it is made shorter.
+//! What was said so far, the same for every dialect, and how it is made shorter.
 //!
 //! When a conversation no longer fits, results of tools go first, the oldest before the newer, then
 //! background, then large arguments of old calls. What was asked and every word of feedback stay: they
@@ -16,19 +16,19 @@ pub const KEPT_RESULTS: usize = 3;
 /// A result or an argument shorter than this is not worth leaving out.
 pub const SMALL_BYTES: usize = 400;
 
-/// One thing that was said.
+/// An entry of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChatEntry {
-    /// We said this.
+    /// We said this to the model.
     Ours(Vec<PromptPart>),
     /// The model said this and called these.
     Theirs {
-        /// Its words.
+        /// The text of the answer.
         text: String,
-        /// Its calls.
+        /// The calls that the answer makes.
         calls: Vec<ModelCall>,
     },
-    /// What came of the calls.
+    /// The results of the calls.
     Results(Vec<CallOutcome>),
 }
 
@@ -37,7 +37,7 @@ pub enum ChatEntry {
 pub struct ModelCall {
     /// The model's name for it.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
     /// The arguments, as the model wrote them.
     pub args: String,
@@ -68,12 +68,12 @@ impl ModelCall {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallOutcome {
     /// The model's name for the call.
     pub id: String,
-    /// What goes back.
+    /// The text that the model gets back.
     pub text: String,
     /// Whether it went wrong.
     pub wrong: bool,
@@ -81,10 +81,10 @@ pub struct CallOutcome {
     pub kept: bool,
 }
 
-/// A conversation.
+/// A conversation with a model, independent of the wire format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatHistory {
-    /// What was said, oldest first.
+    /// The entries, oldest first.
     pub entries: Vec<ChatEntry>,
 }
 

@@ -57,7 +57,7 @@ pub struct ModelEndpoint {
     pub name: String,
     /// The address up to `/v1`.
     pub url: String,
-    /// How it speaks.
+    /// The wire format that it speaks.
     pub dialect: Dialect,
     /// The model, where an order names none.
     pub model: String,
@@ -71,7 +71,7 @@ pub struct ModelEndpoint {
     pub structured: bool,
     /// How its models call tools.
     pub calls: Calls,
-    /// What its models cost.
+    /// The prices of its models.
     pub prices: Prices,
     /// How often it is asked again.
     pub retry: RetryPolicy,
@@ -190,7 +190,7 @@ impl Backend for Model {
 /// How long a probe waits.
 const PROBE_TIME: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// The desk of a probe: nothing is called, nothing is spent.
+/// The session host of a probe: nothing is called, nothing is spent.
 struct Nobody;
 
 impl SessionHost for Nobody {
@@ -209,7 +209,7 @@ impl SessionHost for Nobody {
     }
 }
 
-/// One session with a model.
+/// A session with a model, in our own loop of tools.
 struct Chatter {
     endpoint: Arc<ModelEndpoint>,
     model: String,
@@ -358,7 +358,7 @@ impl Chatter {
         AgentError::CouldNotRun(self.secrets.redact(&format!("{name} refuses: {why}")))
     }
 
-    /// Asks once.
+    /// Sends the conversation once, without trying again.
     fn once(&mut self) -> Result<Result<Reply, Miss>, AgentError> {
         let endpoint = self.endpoint.clone();
         let _seat = endpoint.seats.take(&*self.desk)?;
@@ -382,7 +382,7 @@ impl Chatter {
         }
         let read = self.stream(head);
         if let Ok(Err(_)) | Err(_) = &read {
-            // The service has begun to answer, and will charge for that; nobody knows how much.
+            // The service has begun to answer, and will charge for that; how much was not reported.
             self.unknown.extend([Name::from(TOKENS), Name::from(MONEY)]);
         }
         read

@@ -11,12 +11,12 @@ pub struct Tokens {
     pub cached: u64,
     /// What was written to a cache.
     pub stored: u64,
-    /// What came back.
+    /// What the model answered.
     pub output: u64,
 }
 
 impl Tokens {
-    /// All of them.
+    /// The sum of all parts.
     pub fn all(&self) -> u64 {
         self.input_total().saturating_add(self.output)
     }
@@ -30,13 +30,13 @@ impl Tokens {
 /// The price of a model: thousandths of the currency for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
-    /// What is sent.
+    /// For tokens that are sent and not found in a cache.
     pub input: u64,
     /// What is found in a cache.
     pub cached: u64,
     /// What is written to a cache.
     pub stored: u64,
-    /// What comes back.
+    /// For tokens of the answer.
     pub output: u64,
 }
 

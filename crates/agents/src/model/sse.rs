@@ -5,21 +5,21 @@
 
 use std::fmt;
 
-/// The longest line.
+/// How many bytes one line of a stream may have.
 pub const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// The largest event.
+/// How many bytes the data of one event may have.
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// The longest stream.
+/// How many bytes a whole stream may have.
 pub const MAX_STREAM_BYTES: usize = 32 * 1024 * 1024;
 
-/// One event.
+/// An event of a stream, by the rules of `text/event-stream`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerEvent {
     /// Its kind; empty if it has none.
     pub name: String,
-    /// Its data.
+    /// Its data; several lines of data have line breaks between them.
     pub data: String,
 }
 

@@ -65,7 +65,7 @@ impl Watch {
         u64::try_from(self.timing.now().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A request begins.
+    /// Notes that a request begins, so that its time runs.
     fn begin(&self) {
         self.began.store(self.now(), Ordering::Relaxed);
         self.hear();
@@ -158,7 +158,7 @@ pub(crate) struct Wire {
     pub(super) watch: Arc<Watch>,
 }
 
-/// Why there is no answer.
+/// The reasons for which there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
     Aborted(Abort),

@@ -2,11 +2,10 @@
 //!
 //! It drives the demo and the tests. Which part of a script answers is found from the order and the
 //! prompt alone, so the same task gets the same answers on every machine and after every crash. Its
-//! tools are the real ones: a scripted agent that writes a file writes it, if the desk lets it.
+//! tools are the real ones: a scripted agent that writes a file writes it, if the session host lets it.
 
 pub mod rehearsal;
 mod script;
-pub mod write;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -200,7 +199,7 @@ impl Play {
         }
     }
 
-    /// Waits for a file that somebody else makes, for as long as an agent may be silent.
+    /// Waits for a file that another agent or a test makes, for as long as an agent may be silent.
     fn wait_for(&self, file: &Path) -> Result<(), AgentError> {
         let (file, silence) = (self.order.folder.join(file), self.order.limits.silence);
         let end = self.timing.now() + silence;

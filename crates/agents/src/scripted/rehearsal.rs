@@ -34,17 +34,17 @@ const EVERYBODY: &str = "*";
 
 /// A rehearsal: rules, the first that fits answers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rehearsal {
+pub struct RehearsalScript {
     /// The rules, in the order of the file.
     pub rules: Vec<Rule>,
     /// Whether the file is of an earlier version.
     pub is_old: bool,
 }
 
-/// One rule.
+/// What is answered to which job, how often, and after how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Whom it answers; every action and role where nobody is named.
+    /// Whom it answers; every action and role where none is named.
     pub to: Option<Performer>,
     /// The parameters that the job must have, by their paths.
     pub when: Vec<(String, Value)>,
@@ -54,26 +54,26 @@ pub struct Rule {
     pub delay: Duration,
     /// The tools that it calls.
     pub tools: Vec<String>,
-    /// What it uses.
+    /// What it uses, as it reports it.
     pub usage: Usage,
-    /// What an agent uses beside; of what is in neither nobody knows.
+    /// What an agent uses beside; the use of a meter that is in neither is unknown.
     pub assumed: Usage,
-    /// What it answers.
+    /// The answer, or how it fails.
     pub says: Says,
 }
 
-/// What a rule answers.
+/// The answer of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Says {
-    /// A value.
+    /// The value of the answer.
     Value(Value),
-    /// It fails.
+    /// It fails, with a kind and a message.
     Fail(FailureKind, String),
-    /// The agent dies.
+    /// The agent dies with this message.
     Die(String),
     /// A service does not answer, and asks for so long.
     Outage(String, Option<Duration>),
-    /// What a command prints.
+    /// The answer is the output of this command.
     Command(String),
 }
 
@@ -99,9 +99,9 @@ pub(super) struct WrittenAnswer {
     command: Option<String>,
 }
 
-impl Rehearsal {
+impl RehearsalScript {
     /// Reads a rehearsal. Whatever is wrong is told with its place.
-    pub fn parse(text: &str) -> Result<Rehearsal, ScriptError> {
+    pub fn parse(text: &str) -> Result<RehearsalScript, ScriptError> {
         let File { scene, answer } = parse_file(text)?;
         if !scene.is_empty() && !answer.is_empty() {
             return Err(ScriptError::Mixed);
@@ -115,10 +115,10 @@ impl Rehearsal {
             let rule = answer.into_scene().into_rule(true);
             rule.map_err(|message| ScriptError::Answer { number, to, message })
         });
-        Ok(Rehearsal { rules: scenes.chain(answers).collect::<Result<_, ScriptError>>()?, is_old })
+        Ok(RehearsalScript { rules: scenes.chain(answers).collect::<Result<_, ScriptError>>()?, is_old })
     }
 
-    /// Whom it answers by name.
+    /// The performers that it answers by name.
     pub fn performers(&self) -> BTreeSet<&Performer> {
         self.rules.iter().filter_map(|rule| rule.to.as_ref()).collect()
     }
@@ -302,7 +302,7 @@ mod tests {
             usage = { tokens = 2000, money = 3000000 }\nsubmit = { summary = \"s\" }\n\
             [[scene]]\nto = \"sh\"\n[[scene.step]]\nfail = \"no\"\nkind = \"timeout\"\nsilent = [\"tokens\", \"money\", \"turns\"]\n\
             [[scene]]\n[[scene.step]]\noutage = \"model\"\nafter = \"1m\"\nsilent = [\"tokens\", \"money\", \"turns\"]\n";
-        let (old, new) = (Rehearsal::parse(old).unwrap(), Rehearsal::parse(new).unwrap());
+        let (old, new) = (RehearsalScript::parse(old).unwrap(), RehearsalScript::parse(new).unwrap());
         assert_eq!((old.is_old, new.is_old), (true, false));
         let usage: Vec<Usage> = new.rules.iter().map(|rule| rule.assumed.clone()).collect();
         assert_eq!(
@@ -336,10 +336,10 @@ mod tests {
             ("[[scene]]\n[[answer]]\nto = 'x'\n".to_owned(), "it has [[scene]]s and the older [[answer]]s"),
         ];
         for (text, wanted) in table {
-            let why = Rehearsal::parse(&text).unwrap_err().to_string();
+            let why = RehearsalScript::parse(&text).unwrap_err().to_string();
             assert!(why.starts_with(wanted), "{text}: {why}");
         }
-        assert_eq!(Rehearsal::parse(""), Ok(Rehearsal::default()));
+        assert_eq!(RehearsalScript::parse(""), Ok(RehearsalScript::default()));
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
             .take_while(|line| *line != "//! ```")
             .map(|line| line.trim_start_matches("//! ").trim_start_matches("//!"))
             .collect();
-        let rule = &Rehearsal::parse(&text.join("\n")).unwrap().rules[0];
+        let rule = &RehearsalScript::parse(&text.join("\n")).unwrap().rules[0];
         assert_eq!(
             (rule.to.clone(), rule.times, rule.tools.len()),
             (Some(Performer::from("Task(coder)")), Some(2), 1)

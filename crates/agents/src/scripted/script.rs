@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [[scene]]
-//! role = "coder"            # whom it plays; left out: everybody
+//! role = "coder"            # whom it plays; left out: every role
 //! form = "code"             # in which form; left out: any
 //! told = "exit code 1"      # only if the prompt holds this; a list: only if it holds all of them
 //!
@@ -38,7 +38,7 @@ use crate::contract::{MONEY, TOKENS};
 /// The largest script that is read.
 pub const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A script.
+/// The answers of agents, written down: scenes, each for one kind of session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     pub(super) scenes: Arc<[Scene]>,
@@ -100,7 +100,7 @@ pub(super) struct WrittenScene {
     pub(super) step: Vec<WrittenStep>,
 }
 
-/// What a prompt must hold.
+/// The texts that a prompt must hold.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Told {
@@ -137,7 +137,7 @@ pub enum ScriptError {
     Large(usize),
     /// It is not written as a script is.
     NotToml(String),
-    /// It has no scene.
+    /// The script has no scene.
     NoScene,
     /// It has scenes, and the answers of an earlier version.
     Mixed,
@@ -152,7 +152,7 @@ pub enum ScriptError {
     Answer {
         /// Which one, from 1.
         number: usize,
-        /// Whom it answers.
+        /// The action or the role that it answers.
         to: String,
         /// What is wrong with it.
         message: String,

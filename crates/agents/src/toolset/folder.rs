@@ -34,7 +34,7 @@ pub struct WorkFolder {
 pub struct Resolved(Vec<OsString>);
 
 impl Resolved {
-    /// The path as the desk sees it.
+    /// The path as the tool policy sees it.
     pub fn text(&self) -> String {
         let parts: Vec<_> = self.0.iter().map(|part| part.to_string_lossy()).collect();
         parts.join("/")
@@ -42,14 +42,14 @@ impl Resolved {
 }
 
 impl WorkFolder {
-    /// Opens a folder.
+    /// Opens the folder of a worktree.
     pub fn open(path: &Path) -> io::Result<WorkFolder> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         Ok(WorkFolder { root, given: path.to_owned(), real: path.canonicalize()? })
     }
 
-    /// Where the folder is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.real
     }
@@ -175,7 +175,7 @@ impl WorkFolder {
         done
     }
 
-    /// What stands in a folder, sorted: each name with whether it is a folder, a plain file, or neither.
+    /// The names in a folder, sorted: each with whether it is a folder, a plain file, or neither.
     pub fn list(&self, path: &Resolved) -> io::Result<Vec<(OsString, PathKind)>> {
         let folder = self.folder(&path.0)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -197,7 +197,7 @@ impl WorkFolder {
         Ok(found)
     }
 
-    /// What stands at a path; nothing if nothing does.
+    /// Whether a path is a file, a folder or something else; `None` if nothing is there.
     pub fn kind(&self, path: &Resolved) -> Option<PathKind> {
         let Some((name, parents)) = path.0.split_last() else { return Some(PathKind::Folder) };
         let parent = self.folder(parents).ok()?;
@@ -206,12 +206,12 @@ impl WorkFolder {
     }
 }
 
-/// What stands at a path.
+/// The kind of thing at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
-    /// A folder.
+    /// A folder that is no link.
     Folder,
-    /// A plain file.
+    /// A file that holds bytes.
     File,
     /// A link, a device, a socket.
     Other,

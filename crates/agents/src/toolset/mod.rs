@@ -1,8 +1,8 @@
-//! The bench: the tools that our own loop serves.
+//! The toolset: the tools that our own loop serves.
 //!
 //! read, search, edit, write, bash, recall, signal, ask and submit. A call is checked against the schema of its tool,
-//! its path is resolved, the desk rules, and only then it is made. What comes back is limited in size
-//! and holds no secret. Nothing here starts a process: bash goes through the [`Shell`] of the engine.
+//! its path is resolved, the session host rules, and only then it is made. What comes back is limited in size
+//! and holds no secret. Nothing here starts a process: bash goes through the `CommandRunner` of the engine.
 
 pub mod folder;
 mod search;
@@ -40,11 +40,11 @@ pub const MAX_CALLS_IN_A_TURN: usize = 32;
 /// One tool as a model sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name by which agents call it.
     pub name: &'static str,
-    /// What it does.
+    /// What it does, for the agent.
     pub about: &'static str,
-    /// What it takes.
+    /// The schema of its arguments.
     pub takes: Schema,
 }
 
@@ -54,7 +54,7 @@ impl From<&Tool> for Offer {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Done {
     /// This goes back to the agent.
@@ -63,7 +63,7 @@ pub enum Done {
     Wrong(String),
     /// The agent submits its answer.
     Submitted(Json),
-    /// The agent, or the desk about a call, asks a person.
+    /// The agent, or the session host about a call, asks a person.
     Asked(String),
     /// The session is over.
     Over(AgentError),
@@ -81,7 +81,7 @@ pub const RECALL: &str = "recall";
 /// The name of the tool that reports a signal, which goes into the answer's `signals`.
 pub const SIGNAL: &str = "signal";
 
-/// Every tool that the bench has.
+/// Every tool of the toolset.
 pub const NAMES: [&str; 9] = ["read", "search", "edit", "write", "bash", RECALL, SIGNAL, ASK, SUBMIT];
 
 /// The tools that speak to `ftl` and do nothing to the world: what an agent with tools of its own gets.
@@ -168,7 +168,7 @@ fn object(required: &[(&str, Json)], optional: &[(&str, Json)]) -> Json {
     json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
 }
 
-/// The bench of one session.
+/// The toolset of one session.
 pub struct Bench {
     folder: WorkFolder,
     tools: Vec<Tool>,
@@ -181,7 +181,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A bench for an order.
+    /// A toolset for an order.
     pub fn new(
         order: &SessionOrder,
         desk: Arc<dyn SessionHost>,
@@ -214,8 +214,8 @@ impl Bench {
         &self.misfits
     }
 
-    /// Makes a call, if it is well formed and the desk lets it. What is submitted is not looked at: whoever takes the
-    /// turn sends it back.
+    /// Makes a call, if it is well formed and the host lets it. What is submitted is not looked at: the loop that
+    /// takes the turn sends it back.
     pub fn call(&self, name: &str, args: &Json) -> Done {
         self.reported(name, args, &|answer| Done::Submitted(answer))
     }
@@ -266,7 +266,7 @@ impl Bench {
         }
     }
 
-    /// The call as the desk sees it, and the path that it is about.
+    /// The call as the tool policy sees it, and the path that it is about.
     fn classify(&self, name: &str, args: &Json) -> (ToolCall, Option<Resolved>) {
         let deed = match name {
             "edit" | "write" => Deed::Change,

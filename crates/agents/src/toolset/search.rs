@@ -144,7 +144,7 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let first = room.path().join("0");
         std::fs::write(&first, "hay").unwrap();
-        // Links to one file: each is a file of its own to whoever looks.
+        // Links to one file: each is a file of its own to a search.
         for number in 1..=MAX_FILES {
             let name = room.path().join(number.to_string());
             if std::fs::hard_link(&first, &name).is_err() {

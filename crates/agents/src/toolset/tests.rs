@@ -1,4 +1,4 @@
-//! Tests of the bench: every tool, every limit, every way to be denied.
+//! Tests of the toolset: every tool, every limit, every way to be denied.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::contract::{ChargeRefusal, CommandFailure, Ran, SessionLimits};
 
-/// A desk that rules by the pure rule and counts.
+/// A session host that rules by the pure rule and counts.
 struct Clerk {
     allowance: ToolAllowance,
     used: Mutex<u64>,
@@ -230,7 +230,7 @@ fn recall_asks_the_desk() {
     assert!(matches!(done, Done::Wrong(why) if why.contains("ECONNREFUSED")), "it is free, and asks");
 }
 
-/// The catalogue declares the tools of roles by name; one that nobody has would be a tool that no agent ever sees.
+/// The catalogue declares the tools of roles by name; a name without a tool would be a tool that no agent ever sees.
 #[test]
 fn every_tool_that_a_role_declares_is_there() {
     for role in ftl_core::catalogue::Catalogue::standard().roles() {

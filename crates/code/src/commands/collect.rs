@@ -24,15 +24,15 @@ enum Ask {
 enum Nothing {
     /// With an exit code of its own.
     Exit(i32),
-    /// With these words.
+    /// With these words in its output.
     Words(&'static str),
     /// By printing nothing and succeeding.
     Silence,
-    /// It does not.
+    /// It says nothing of it: it succeeds, and prints as usual.
     Never,
 }
 
-/// One runner.
+/// A test runner, and how it is asked for its tests.
 struct Runner {
     /// The words that name it, one after the other.
     words: &'static [&'static str],
@@ -205,7 +205,7 @@ fn node(words: &[&str], _: &Path) -> Option<String> {
 
 /// The script of a package that a command such as `npm run test` starts, with the folders in which its programs lie.
 pub(super) struct Script {
-    /// What it says.
+    /// The command, as `package.json` has it.
     pub(super) command: String,
     /// The folders of programs that are looked in first.
     pub(super) folders: Vec<std::path::PathBuf>,

@@ -43,7 +43,7 @@ pub fn names_missing_file(command: &str, folder: &Path) -> bool {
 /// The files inside the repository that a command surely reads.
 pub fn named_files(command: &str) -> BTreeSet<String> {
     let (parts, has_whole) = parts(command);
-    // What stands before `||` may fail on purpose.
+    // The command before `||` may fail on purpose.
     if !has_whole {
         return BTreeSet::new();
     }

@@ -58,18 +58,18 @@ const NOT_INSTALLED: [&str; 5] = [
 /// A folder in which commands would be run.
 #[derive(Clone, Copy)]
 pub struct ProbeFolder<'a> {
-    /// The folder.
+    /// The path of the folder.
     pub folder: &'a Path,
     /// The files that the work is to make: what lacks them is no fault of the surroundings.
     pub made: &'a [String],
-    /// What commands see.
+    /// The whole environment of commands.
     pub env: &'a [(OsString, OsString)],
 }
 
 /// What a command that was run has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeOutput {
-    /// Its exit code.
+    /// The exit code of the command.
     pub code: i32,
     /// What it printed, on both streams.
     pub said: String,
@@ -84,12 +84,12 @@ impl ProbeOutput {
     }
 }
 
-/// What a look has shown.
+/// The outcome of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeReport {
     /// Nothing that would keep the commands from running.
     Fine,
-    /// A runner finds no test; that is told, and stops nobody.
+    /// A runner finds no test; that is reported, and stops no run.
     NoTests(String),
     /// Why a command cannot be run here.
     Broken(String),
@@ -116,7 +116,7 @@ pub fn look(
     looked
 }
 
-/// Whether somebody could be asked about a command.
+/// Whether there is a program that can be asked about a command.
 pub fn is_known(command: &str, folder: &Path) -> bool {
     let script = collect::script(command, folder);
     script.is_some() || Question::of(command, folder).is_some()

@@ -20,14 +20,14 @@ use crate::context::read_source;
 /// The commands of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// What makes a new worktree ready. One that is only found is proposed, and run by nobody.
+    /// What makes a new worktree ready. One that is only found is proposed, and never run.
     #[serde(default)]
     pub setup: Option<String>,
-    /// What tests it.
+    /// The commands that test it, in order.
     pub tests: Vec<String>,
-    /// What checks format and lints.
+    /// The commands that check format and lints.
     pub lints: Vec<String>,
-    /// What builds it.
+    /// The command that builds it, where it needs one.
     pub build: Option<String>,
     /// Who named each of them: a setting, or a file of the project.
     #[serde(skip)]
@@ -52,7 +52,7 @@ impl Commands {
         self.tests.iter().chain(&self.lints).chain(&self.build)
     }
 
-    /// Who named a command.
+    /// The setting or the file that names a command.
     pub fn origin(&self, command: &str) -> &str {
         self.origins.get(command).map_or("the story", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Whether the programs are there that commands start, before anybody is asked for anything.
+//! Whether the programs are there that commands start, before an agent is asked for anything.
 //!
 //! Looked for is what a command surely starts: the first word of each part that is joined by `&&`, `;` or `|`.
 //! Where the shell decides what is started (a variable, an alternative, a condition, another `PATH`) nothing is
@@ -87,7 +87,7 @@ pub(super) fn programs(command: &str) -> Vec<String> {
         is_first = false;
     }
     if !has_whole {
-        // What stands before `||` may be missing on purpose.
+        // The program before `||` may be missing on purpose.
         found.pop();
     }
     found

@@ -97,7 +97,7 @@ pub struct SyntaxError {
     pub line: usize,
     /// The byte in that line, counted from one.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake in words.
     pub message: String,
 }
 
@@ -108,7 +108,7 @@ pub enum SyntaxReport {
     Clean,
     /// It is not well formed.
     Broken(Vec<SyntaxError>),
-    /// Nobody looked, and why.
+    /// The form was not checked; the reason, for people.
     NotChecked(String),
 }
 

@@ -21,10 +21,10 @@ pub use symbols::{MAX_SYMBOLS, Symbol, symbols};
 
 use crate::names::check_path;
 
-/// How many lines are shown of a file nobody pointed into.
+/// How many lines are shown of a file of which the plan names no lines.
 pub const DEFAULT_LINES: usize = 60;
 
-/// How many lines from the top are shown of a file somebody pointed into.
+/// How many lines from the top are shown of a file of which the plan names lines.
 pub const HEAD_LINES: usize = 15;
 
 /// How much of a file is read.
@@ -36,9 +36,9 @@ pub const MAX_SHOWN_BYTES: usize = 256 * 1024;
 /// Lines of a file, both ends included, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRange {
-    /// The first.
+    /// The number of the first line.
     pub first: usize,
-    /// The last.
+    /// The number of the last line.
     pub last: usize,
 }
 
@@ -88,7 +88,7 @@ pub fn read_source(root: &Path, path: &str) -> Option<Vec<u8>> {
     Some(source)
 }
 
-/// The code context of one file: its first lines, or its head and the lines somebody pointed to.
+/// The code context of one file: its first lines, or its head and the lines that the plan names.
 ///
 /// The lines of a plan are padded already, so they are shown as they are named.
 pub fn extract(path: &str, source: &[u8], wanted: Option<LineRange>) -> CodeContext {
@@ -154,7 +154,7 @@ pub fn verify_source(command: &str) -> Option<String> {
     named.map(str::to_owned).or_else(|| cargo_test(command))
 }
 
-/// What stands between two equal quotes.
+/// The words between two equal quotes.
 fn quoted_words(command: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = command;

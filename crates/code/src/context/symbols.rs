@@ -47,7 +47,7 @@ const FUNCTIONS: [&str; 3] = ["arrow_function", "function_expression", "function
 /// A name that a file defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// The name.
+    /// The name as it is defined, without its parent.
     pub name: String,
     /// The line, counted from one.
     pub line: usize,
@@ -112,7 +112,7 @@ mod tests {
             ("a.js", "function f() {}\n", "f:1"),
             ("a.go", "package p\n\ntype T struct{}\n\nfunc (t T) M() {}\n", "T:3 M:5"),
             ("a.txt", "def f(): pass\n", ""),
-            // Brackets that nobody closes swallow what follows; other faults do not.
+            // Brackets that are never closed swallow what follows; other faults do not.
             ("broken.py", "def f(:\n  (((\ndef g():\n    pass\n", ""),
             ("torn.py", "def g():\n    pass\n\ndef f(:\n", "g:1 f:4"),
         ];

@@ -17,19 +17,19 @@ crate::choices! {
         Codegen = "codegen",
         /// Reviewers read the patch.
         Review = "review",
-        /// The suites run.
+        /// The suites run on the patch.
         Test = "test",
-        /// A person decides.
+        /// A person decides about the work.
         Accept = "accept",
         /// What was applied is undone.
         Revert = "revert",
-        /// The end.
+        /// The task is over.
         Done = "done",
     }
 
     /// How far a question has come.
     QuestionState {
-        /// Nobody answered it.
+        /// The question has no answer yet.
         Open = "open",
         /// It has an answer.
         Answered = "answered",
@@ -41,7 +41,7 @@ crate::choices! {
     PlanDecision {
         /// It may go on.
         Accepted = "accepted",
-        /// Something must change.
+        /// The plan must change first.
         NeedsChanges = "needs_changes",
         /// It must not go on.
         Blocked = "blocked",
@@ -51,9 +51,9 @@ crate::choices! {
     RunStatus {
         /// It has not begun.
         Pending = "pending",
-        /// It goes on.
+        /// It has begun and not ended.
         Running = "running",
-        /// It has ended.
+        /// It has ended; the suites say how.
         Completed = "completed",
         /// It has ended, and something failed.
         Failed = "failed",
@@ -63,9 +63,9 @@ crate::choices! {
     SuiteStatus {
         /// It has not begun.
         Pending = "pending",
-        /// It goes on.
+        /// It has begun and not ended.
         Running = "running",
-        /// It has ended.
+        /// It has ended; nothing says how.
         Completed = "completed",
         /// It has ended well.
         Passed = "passed",

@@ -32,7 +32,7 @@ crate::choices! {
     LandingStatus {
         /// The branch has moved, and what it holds is verified.
         Landed = "landed",
-        /// Somebody else changed the same lines.
+        /// Another run or a person changed the same lines.
         Conflict = "conflict",
         /// What would have landed does not pass.
         Failed = "failed",

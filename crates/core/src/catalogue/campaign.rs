@@ -6,9 +6,9 @@ use super::spec::Remaining;
 crate::choices! {
     /// How far a task of a campaign has come.
     TaskStatus {
-        /// Not started.
+        /// It was not started.
         Pending = "pending",
-        /// Somebody works on it.
+        /// A builder works on it.
         InProgress = "in_progress",
         /// Done, verified and landed.
         Complete = "complete",

@@ -67,7 +67,7 @@ crate::records! {
         test: Option<String>,
     }
 
-    /// Whether a story is satisfied by what is there.
+    /// Whether a story is satisfied by the code as it is.
     Proof {
         /// Whether the evidence was found and its tests pass.
         passed: bool,

@@ -1,7 +1,7 @@
 //! How an action is declared: a Rust type for what it takes, a Rust type for what it answers.
 //!
-//! A declaration says what may be asked and what comes back. It never does the thing: the hands
-//! live in the engine, and a test there fails on a name that nobody implements.
+//! A declaration says what may be asked and what comes back. It never does the thing: the executors
+//! live in the engine, and a test there fails on a name that no executor has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

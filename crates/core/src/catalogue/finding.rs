@@ -63,7 +63,7 @@ kinds! {
     AlwaysEqual = "always_equal",
     /// Fewer tests ran than on the base.
     FewerTests = "fewer_tests",
-    /// A test file that nobody could look into.
+    /// A test file that could not be read, so that its assertions are not known.
     TestUnreadable = "test_unreadable",
     /// There are more findings than are told.
     MoreFindings = "more_findings",

@@ -20,11 +20,11 @@ crate::choices! {
 
     /// What running the verify command of a blocked workspace again showed.
     BlockStatus {
-        /// It still fails.
+        /// The command still fails.
         Confirmed = "CONFIRMED",
-        /// It passes now.
+        /// The command passes now.
         FalsePositive = "FALSE_POSITIVE",
-        /// Nobody can tell: it took too long, or was ended from outside.
+        /// The command took too long or was ended from outside: neither a pass nor a failure.
         Indeterminate = "INDETERMINATE",
         /// It could not be run.
         Error = "ERROR",

@@ -12,16 +12,16 @@ use super::{CallLimit, Role, RoleForm, RoleRule, Sight, ToolSets};
 use crate::types::Typed;
 use crate::value::Name;
 
-/// What whoever may write nothing has.
+/// The tools of an agent that may write nothing.
 const LOOKING: &[&str] = &["read", "search", "recall", "signal", "ask", "submit"];
 
-/// What whoever writes has.
+/// The tools of an agent that may write.
 const WRITING: &[&str] = &["read", "search", "edit", "write", "bash", "recall", "signal", "ask", "submit"];
 
 /// The tools of a form that declares no others.
 const USUAL: ToolSets = ToolSets { nothing: LOOKING, files: WRITING, worktree: WRITING };
 
-/// Four explorers look side by side, and what they find is merged: nobody could tell whom an answer is for.
+/// Four explorers look side by side, and what they find is merged: an answer would belong to none of them.
 const EXPLORING: ToolSets = ToolSets::always(&["read", "search", "recall", "signal", "submit"]);
 
 /// Questions are for the plan: one that is asked while a whole worktree is coded would end the story.
@@ -30,7 +30,7 @@ const CODING: ToolSets = ToolSets {
     ..USUAL
 };
 
-/// Every role.
+/// The roles of the catalogue, each with its forms.
 pub(super) fn roles() -> Vec<Role> {
     vec![explorer(), planner(), builder(), observer(), coder(), architect(), reviewers()]
 }

@@ -19,7 +19,7 @@ crate::choices! {
 
     /// What a finding is about.
     Category {
-        /// The code.
+        /// The code itself.
         Code = "code",
         /// The plan behind the code.
         Plan = "plan",
@@ -27,13 +27,13 @@ crate::choices! {
 
     /// What a person decided about finished work.
     Choice {
-        /// It is taken.
+        /// The work is accepted.
         Accepted = "accepted",
         /// It goes back, by the route.
         NeedsWork = "needs_work",
         /// It is not taken.
         Rejected = "rejected",
-        /// Not decided yet.
+        /// The person has not decided yet.
         Deferred = "deferred",
     }
 

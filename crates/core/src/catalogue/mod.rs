@@ -1,6 +1,6 @@
 //! The catalogue: every action, role and word that a protocol may name, with types.
 //!
-//! The catalogue declares; it never performs. Engine and agents implement what stands here, and
+//! The catalogue declares; it never performs. Engine and agents implement what is declared here, and
 //! the checker refuses what does not.
 
 pub mod artifacts;

@@ -10,7 +10,7 @@ crate::choices! {
     TaskType {
         /// Writes down what must hold, as tests.
         Spec = "SPEC",
-        /// Makes it hold.
+        /// Changes the code until it holds.
         Build = "BUILD",
         /// Shows that it holds.
         Verify = "VERIFY",
@@ -28,7 +28,7 @@ crate::choices! {
     DirectMode {
         /// Where it is small enough.
         Auto = "auto",
-        /// Not at all.
+        /// It is always built in the full mode.
         Never = "never",
     }
 }

@@ -14,11 +14,11 @@ use crate::value::Value;
 crate::choices! {
     /// What an explorer looks for.
     ExplorerMode {
-        /// Where things are.
+        /// Where the files, modules and entry points are.
         Structure = "structure",
         /// How things are done here.
         Pattern = "pattern",
-        /// What happened before.
+        /// What memory knows of earlier work.
         Memory = "memory",
         /// What is likely to change.
         Delta = "delta",
@@ -26,21 +26,21 @@ crate::choices! {
 
     /// How well an explorer could look.
     ExplorerStatus {
-        /// All of it.
+        /// It looked at all that it should.
         Ok = "ok",
-        /// Part of it.
+        /// It looked at a part.
         Partial = "partial",
-        /// Not at all.
+        /// It could not look.
         Error = "error",
     }
 
     /// What an architect says about a plan.
     PlanVerdict {
-        /// Code it.
+        /// The plan is good: code it.
         Approve = "APPROVE",
-        /// Plan it again.
+        /// The plan must be made again.
         Changes = "CHANGES",
-        /// Give it up.
+        /// The story is given up.
         Abandon = "ABANDON",
         /// There is nothing left to do, and this shows it.
         Complete = "COMPLETE",
@@ -48,35 +48,35 @@ crate::choices! {
 
     /// What an architect says about work that ran out of iterations.
     BudgetVerdict {
-        /// Go on.
+        /// Another round with the same plan.
         Continue = "CONTINUE",
         /// Go on another way.
         Pivot = "PIVOT",
-        /// Plan it again.
+        /// Make a new plan.
         Replan = "REPLAN",
-        /// Give it up.
+        /// The story is given up.
         Abandon = "ABANDON",
     }
 
     /// What an architect says about code.
     CodeVerdict {
-        /// Merge it.
+        /// The code is good: merge it.
         Approve = "APPROVE",
-        /// Change it.
+        /// The code must change.
         Changes = "CHANGES",
-        /// Give it up.
+        /// The story is given up.
         Abandon = "ABANDON",
     }
 
     /// What happens to a file of a plan.
     FileIntent {
-        /// It is new.
+        /// The file is new.
         Create = "create",
-        /// It changes.
+        /// The file is changed.
         Update = "update",
         /// It is one or the other.
         CreateOrUpdate = "create_or_update",
-        /// It goes away.
+        /// The file is removed.
         Delete = "delete",
     }
 
@@ -84,11 +84,11 @@ crate::choices! {
     ReviewerDecision {
         /// It may go on.
         Accept = "accept",
-        /// Something should change.
+        /// The plan should change.
         NeedsChanges = "needs_changes",
         /// It must not go on.
         Blocked = "blocked",
-        /// Somebody else should judge.
+        /// Another reviewer should judge.
         Defer = "defer",
     }
 }

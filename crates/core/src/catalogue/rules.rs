@@ -48,7 +48,7 @@ pub enum CallLimit {
 crate::choices! {
     /// What a role looks at where it may write nothing.
     Sight {
-        /// The repository.
+        /// The repository as the person has it.
         Repository = "repository",
         /// The worktree of its brief, with what an earlier attempt left there.
         Brief = "brief",
@@ -66,7 +66,7 @@ crate::choices! {
         Explains = "explains",
         /// Code does its work where no agent is bound to it.
         CodeStandsIn = "code_stands_in",
-        /// Nobody answers it who is not bound to it by name.
+        /// No agent answers it that is not bound to it by name.
         ByNameAlone = "by_name_alone",
         /// `write` may name one path of its own worktree.
         WritesPath = "writes_path",
@@ -84,7 +84,7 @@ crate::choices! {
 }
 
 impl RoleRule {
-    /// What it means, for whoever reads the schema.
+    /// What it means, as `ftl schema` prints it.
     pub const fn about(self) -> &'static str {
         match self {
             RoleRule::FilesCountOnce => "A file counts as one call, however often it is read or written.",

@@ -53,7 +53,7 @@ impl Typed for Seconds {
 /// The tasks that another one waits for, by seq.
 ///
 /// Plans spell it in four ways (`"none"`, one seq, a list, nothing at all); all are read, and a
-/// list is written, so that nobody below asks again.
+/// list is written, so that no reader below handles the other spellings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Depends(pub Vec<String>);

@@ -28,7 +28,7 @@ pub enum PlanProblem {
     Unknown {
         /// The task that waits.
         seq: Name,
-        /// What it waits for.
+        /// The number of the task that it waits for.
         depends: Name,
     },
     /// A task that depends on itself.

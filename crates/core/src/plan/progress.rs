@@ -21,7 +21,7 @@ pub const MAX_ROOTS: usize = 64;
 /// A word that is no status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownStatus {
-    /// The word.
+    /// The status, as the plan spells it.
     pub text: Name,
 }
 
@@ -57,7 +57,7 @@ pub struct Unreachable {
 /// How the campaign stands, with its counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cascade {
-    /// In one word.
+    /// The campaign's state, as protocols read it.
     pub state: CascadeState,
     /// Tasks that are complete.
     pub complete: usize,
@@ -65,7 +65,7 @@ pub struct Cascade {
     pub blocked: usize,
     /// Tasks that wait, ready or not.
     pub pending: usize,
-    /// Tasks that somebody works on.
+    /// Tasks that a builder works on.
     pub in_progress: usize,
     /// Tasks that may start.
     pub ready: usize,
@@ -123,12 +123,12 @@ impl PlanProgress {
         PlanProgress { statuses: vec![TaskStatus::Pending; graph.len()], graph, waiting, ready, counts }
     }
 
-    /// The plan.
+    /// The graph of the plan's tasks.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// Where a task stands.
+    /// The status of a task.
     pub fn status(&self, place: TaskIndex) -> TaskStatus {
         self.statuses[place.index()]
     }

@@ -28,13 +28,13 @@ pub(super) trait Store {
     fn parent(&self, id: InstanceId) -> Option<InstanceId>;
     /// How deep an instance is.
     fn depth(&self, id: InstanceId) -> u32;
-    /// One more instance.
+    /// Adds an instance that was opened, with its built-in meters.
     fn add(&mut self, instance: Instance, purses: Purses);
 }
 
 /// What an entry says about an answer.
 struct About<'a> {
-    /// What the answer is called.
+    /// The name that the answer is bound to.
     bind: Option<&'a Bind>,
     /// Whether its last report is still to come.
     cut: bool,
@@ -42,7 +42,7 @@ struct About<'a> {
     failing: Option<&'a Name>,
 }
 
-/// Applies an entry.
+/// Changes the run by an entry; the entry is taken as true.
 pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
     match &entry.fact {
         Fact::Opened(opened) => open(store, entry, opened),
@@ -258,7 +258,7 @@ impl Instance {
         }
     }
 
-    /// Nobody works in an ended child again, and a campaign has a hundred thousand of them: what it knew is dropped. A root
+    /// No work goes on in an ended child, and a campaign has a hundred thousand: what it knew is dropped. A root
     /// may be redone.
     fn ended_as(&mut self, end: End, values: &Fields) {
         self.end = Some((end, Arc::new(values.clone())));
@@ -455,7 +455,7 @@ impl Instance {
         self.threads.insert(ThreadId::Item { each, key: ask.branch.clone() }, Arc::new(thread));
     }
 
-    /// What a person tells is new to whoever failed before: an answer, or a word with a reason.
+    /// What a person tells is new to the steps that failed before: an answer, or a word with a reason.
     fn hear_people(&mut self, action: ActionId, answer: &Answer, by: Option<&str>) {
         let Some(open) = self.open.get(&action).filter(|_| by.is_some_and(|by| by != POLICY)) else { return };
         let is_told = match (&open.kind, answer) {

@@ -87,8 +87,8 @@ impl Draft<'_> {
         true
     }
 
-    /// The last report of something that was cancelled; a report that nobody waits for is charged
-    /// only once.
+    /// The last report of an action that was cancelled. It is charged once: a second one finds nothing
+    /// owed, and is dropped.
     pub(super) fn last_report(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
         if self.get(id).is_some_and(|one| one.owed.contains_key(&action)) {
             self.charge(id, action, usage);
@@ -114,7 +114,7 @@ impl Draft<'_> {
             return false;
         }
         let terms = self.terms.clone();
-        // What the root cannot afford, nobody can.
+        // Where the root cannot afford it, no instance can.
         if self.short_of(ROOT, &terms.reserve).is_some() {
             self.freed = false;
             return false;

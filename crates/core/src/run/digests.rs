@@ -19,7 +19,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 #[derive(Debug, Default)]
 pub(super) struct Digests(Mutex<Option<Large>>);
 
-/// A large value that came first: what stood before it, and how far the digest is behind it. The value is held, so
+/// A large value that came first: the bytes before it, and how far the digest is behind it. The value is held, so
 /// that no other can take its place in memory.
 #[derive(Debug)]
 struct Large {

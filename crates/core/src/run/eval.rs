@@ -9,13 +9,13 @@ use std::sync::Arc;
 use crate::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Template, TemplatePart};
 use crate::value::{Fields, Number, Value};
 
-/// Where names are looked up.
+/// A scope: the names that an expression can use.
 pub trait Names {
     /// The value of a name; `None` when nothing of that name is known.
     fn name(&self, name: &str) -> Option<Value>;
 }
 
-/// Nothing is known.
+/// Names without values, for expressions that must not use any.
 pub struct Nothing;
 
 impl Names for Nothing {
@@ -79,7 +79,7 @@ pub fn arg(arg: &Arg, names: &dyn Names) -> Value {
     }
 }
 
-/// Named values.
+/// Evaluates arguments; their values, by name.
 pub fn fields(args: &Args, names: &dyn Names) -> Fields {
     let mut fields = Fields::new();
     for (name, value) in args {

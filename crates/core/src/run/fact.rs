@@ -88,7 +88,7 @@ impl TryFrom<String> for ActionId {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadId {
-    /// The state itself.
+    /// The statements of the state, outside of any FOR EACH.
     #[default]
     Main,
     /// One item of the FOR EACH at a place.
@@ -106,11 +106,11 @@ pub enum ThreadId {
 pub enum FailureKind {
     /// It was done and went wrong.
     Failed,
-    /// It could not be tried.
+    /// It could not be started at all.
     CouldNotRun,
-    /// It took too long.
+    /// It passed its limit of time.
     Timeout,
-    /// It was not allowed.
+    /// A rule, a policy or a person forbade it.
     Denied,
     /// A meter is spent.
     Exhausted,
@@ -120,7 +120,7 @@ pub enum FailureKind {
     /// It says nothing about the work, so no ELSE, quorum, LIMIT or attempt answers it: the action is held
     /// and asked again under its id when a person has mended the machine.
     Machine,
-    /// Whoever was asked asks a person instead. No ELSE answers that: the instance is held.
+    /// The agent that was asked asks a person instead. No ELSE answers that: the instance is held.
     Asked,
 }
 
@@ -139,7 +139,7 @@ impl FailureKind {
         }
     }
 
-    /// Every kind.
+    /// All kinds, in the order of declaration.
     pub const ALL: [FailureKind; 8] = [
         FailureKind::Failed,
         FailureKind::CouldNotRun,
@@ -155,14 +155,14 @@ impl FailureKind {
 /// A failure: what kind, and what to tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind.
+    /// Which kind of failure; protocols read it as `kind`.
     pub kind: FailureKind,
-    /// What to tell.
+    /// The message for people; protocols read it as `message`.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure.
+    /// A failure of that kind with that message.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
         Failure { kind, message: message.into() }
     }
@@ -186,7 +186,7 @@ pub enum Answer {
 /// A name for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
-    /// The name.
+    /// The variable's name.
     pub name: Name,
     /// Whether it sets a tracked variable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -196,7 +196,7 @@ pub struct Bind {
 /// One thing that an entry asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// Whom.
+    /// The action, agent, protocol or person that is asked.
     pub whom: Performer,
     /// What it is called among its siblings.
     pub branch: Name,
@@ -221,58 +221,58 @@ pub enum Fan {
     Each {
         /// Whether one end is enough.
         any: bool,
-        /// What each item is called.
+        /// The name that the block uses for the item.
         item: Name,
         /// The items, in the order of the asks.
         items: Vec<Value>,
     },
-    /// WAIT for words.
+    /// WAIT: the words that a person may say.
     Words(Vec<Name>),
     /// A waiver's decision, recorded before the move.
     Record,
 }
 
-/// What moved an instance.
+/// The reason for a move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// A GOTO.
+    /// A GOTO of the document.
     Goto {
-        /// Its place.
+        /// The number of the GOTO in the state.
         place: u32,
         /// The conditions around it.
         guards: Arc<Vec<Name>>,
     },
     /// An ELSE that moves.
     Else {
-        /// Its place.
+        /// The number of the step in the state.
         place: u32,
-        /// What could not be done.
+        /// The failure that the ELSE answered.
         failure: Failure,
     },
     /// A payment that could not be made.
     Limit {
         /// The place of the payment.
         place: u32,
-        /// The meter.
+        /// The meter that had too little left.
         meter: Name,
     },
     /// A person took a declared edge whose conditions did not hold.
     Waiver {
         /// The place of the GOTO.
         place: u32,
-        /// Who.
+        /// The person who asked for the override.
         by: String,
-        /// Why.
+        /// The reason that the person gave.
         reason: String,
         /// The conditions that did not hold.
         unmet: Vec<String>,
     },
     /// A person went back.
     Redo {
-        /// Who.
+        /// The person who asked for the redo.
         by: String,
-        /// Why.
+        /// The reason that the person gave.
         reason: String,
     },
 }
@@ -281,17 +281,17 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Success.
+    /// It came to its end with success.
     Complete,
     /// Ended without success, with what was learned.
     Blocked,
-    /// Handed back to whoever opened it.
+    /// Handed back to the instance or the person that opened it.
     Escalated,
     /// Could not go on.
     Error,
     /// A person stopped it.
     Stopped,
-    /// Whoever opened it no longer waits for it.
+    /// The instance that opened it no longer waits for it.
     Cancelled,
 }
 
@@ -307,11 +307,11 @@ impl End {
         }
     }
 
-    /// Every end.
+    /// All ends, in the order of declaration.
     pub const ALL: [End; 6] =
         [End::Complete, End::Blocked, End::Escalated, End::Error, End::Stopped, End::Cancelled];
 
-    /// The word.
+    /// The word that protocols, tables and JSON use.
     pub const fn word(self) -> &'static str {
         match self {
             End::Complete => "complete",
@@ -327,11 +327,11 @@ impl End {
 /// An amount of each built-in meter: tokens, money, time, turns.
 pub type Usage = BTreeMap<Name, u64>;
 
-/// What happened.
+/// One thing that happened in a run, as the journal keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum Fact {
-    /// An instance began.
+    /// An instance was opened.
     Opened(Box<Opened>),
     /// It asked for something and rests there.
     Asked {
@@ -340,19 +340,19 @@ pub enum Fact {
         thread: ThreadId,
         /// The place in the state.
         place: u32,
-        /// What it asks for.
+        /// The asks, one a branch or an item.
         asks: Vec<Ask>,
-        /// How they belong together.
+        /// How several asks belong together; `None` for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fan: Option<Fan>,
     },
     /// An action was answered.
     Heard {
-        /// The action.
+        /// The id of the action.
         action: ActionId,
-        /// The answer.
+        /// Its result, or why it failed.
         answer: Answer,
-        /// What the answer is called.
+        /// The name that the answer is bound to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bind: Option<Bind>,
         /// Who answered, if it was a person or a policy.
@@ -367,22 +367,22 @@ pub enum Fact {
     },
     /// A tracked variable changed.
     Set {
-        /// Its name.
+        /// The name of the variable.
         name: Name,
-        /// Its value.
+        /// Its value from now on.
         value: Value,
     },
     /// It moved to a state.
     Moved {
-        /// From.
+        /// The state that it left.
         from: Name,
-        /// To.
+        /// The state that it entered.
         to: Name,
         /// The code of that state, to notice a document that changed.
         code: Name,
-        /// What the state was told.
+        /// The parameters of the state.
         params: Fields,
-        /// What moved it.
+        /// The statement or the person that caused the move.
         cause: Cause,
     },
     /// A line or an event for people and programs.
@@ -393,49 +393,49 @@ pub enum Fact {
         /// Its fields; a line of text is the field `text`.
         fields: Fields,
     },
-    /// Something was paid.
+    /// A meter, a budget or an attempt was charged, or paid back.
     Paid(Payment),
     /// A meter is unspent again.
     Refilled {
-        /// The meter.
+        /// The meter's name.
         meter: Name,
         /// Its limit from now on.
         limit: u64,
     },
     /// Something was set aside for an action, here and in every ancestor.
     Reserved {
-        /// The action.
+        /// The agent's task that it is set aside for.
         action: ActionId,
         /// How much of what.
         usage: Usage,
     },
     /// What was set aside and not used is free again.
     Released {
-        /// The action.
+        /// The agent's task that it was set aside for.
         action: ActionId,
     },
     /// A person takes a declared edge whose conditions do not hold.
     Waived {
-        /// Where to.
+        /// The state that the edge leads to.
         to: Name,
         /// The place of the GOTO.
         place: u32,
-        /// Who.
+        /// The person who asked for the override.
         by: String,
-        /// Why.
+        /// The reason that the person gave.
         reason: String,
         /// The conditions that do not hold, as far as they are known.
         unmet: Vec<String>,
     },
     /// A person raised a limit.
     Raised {
-        /// The meter.
+        /// The meter's name.
         meter: Name,
         /// Its limit from now on.
         limit: u64,
-        /// Who.
+        /// The person who raised it.
         by: String,
-        /// Why.
+        /// The reason that the person gave.
         reason: String,
     },
     /// Something was not done.
@@ -446,9 +446,9 @@ pub enum Fact {
         /// The place of that step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<u32>,
-        /// What was asked for.
+        /// The step or the request that was refused.
         what: String,
-        /// Why not.
+        /// Why it was refused.
         failure: Failure,
         /// Who asked for it, if it was a person.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -457,9 +457,9 @@ pub enum Fact {
     /// A service does not answer; the action waits for it. The service is `STOPPED` when the engine
     /// itself was stopped.
     Suspended {
-        /// The action.
+        /// The id of the action that waits.
         action: ActionId,
-        /// The service.
+        /// The name of the service, as `ftl status` shows it.
         service: String,
         /// When to ask again.
         until: Time,
@@ -471,7 +471,7 @@ pub enum Fact {
         thread: ThreadId,
         /// The place in the state.
         place: u32,
-        /// Why.
+        /// The failure that no ELSE answers.
         failure: Failure,
         /// The meter that is spent, and whose it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -497,22 +497,22 @@ pub enum Fact {
     },
     /// Work that began elsewhere was taken over in the middle.
     Adopted {
-        /// Where it stands.
+        /// The state in which it goes on.
         state: Name,
         /// The code of that state.
         code: Name,
         /// The states it has been in.
         visited: Vec<Name>,
-        /// What the state is told.
+        /// The parameters of the state.
         params: Fields,
-        /// Who.
+        /// The person who took it over.
         by: String,
     },
-    /// It ended.
+    /// The instance ended.
     Settled {
-        /// How.
+        /// With or without success.
         end: End,
-        /// What it hands over.
+        /// The values of its RETURN.
         values: Fields,
         /// The waivers on the way.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -526,7 +526,7 @@ pub enum Fact {
 pub enum Payment {
     /// A meter of the protocol.
     Meter {
-        /// The meter.
+        /// The meter's name.
         meter: Name,
         /// One payment for each key; the key of a plain meter is empty.
         keys: Vec<Name>,
@@ -543,16 +543,16 @@ pub enum Payment {
         action: ActionId,
         /// How much of what.
         usage: Usage,
-        /// The meters whose amount is a worst case, because nobody knows.
+        /// The meters whose amount is a worst case, because the agent reported none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         guessed: Vec<Name>,
     },
     /// What an action had paid for its tool calls goes back: it is asked again from the beginning, and
-    /// nobody but the engine or a service was to blame.
+    /// the engine or a service was to blame.
     Back {
-        /// The action.
+        /// The id of the action.
         action: ActionId,
-        /// The meter.
+        /// The meter that gets its payments back.
         meter: Name,
         /// How often it had paid.
         count: u64,
@@ -560,7 +560,7 @@ pub enum Payment {
     /// One of the attempts of an action: its agent or command died, or its agent made a call that it may not
     /// make. It is asked again, a few times.
     Attempts {
-        /// The action.
+        /// The id of the action.
         action: ActionId,
         /// What is known of its end.
         message: String,
@@ -573,20 +573,20 @@ pub enum Payment {
 /// The beginning of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
-    /// The protocol.
+    /// The protocol's name.
     pub protocol: Name,
     /// The digest of its document.
     pub digest: Name,
-    /// The first state.
+    /// The state that it starts in.
     pub state: Name,
     /// The code of that state.
     pub code: Name,
-    /// What the first state takes.
+    /// The parameters of the first state.
     pub params: Fields,
-    /// Who opened it.
+    /// The instance and the action that opened it; the root has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(InstanceId, ActionId)>,
-    /// What it was opened with.
+    /// The values of its inputs.
     pub inputs: Fields,
     /// The first values of its variables.
     pub tracked: Fields,
@@ -600,7 +600,7 @@ pub struct Opened {
 /// The limit of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// How much.
+    /// The most that may be paid.
     pub limit: u64,
     /// Whether each key has a counter of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -617,7 +617,7 @@ pub struct Terms {
     pub reserve: Usage,
     /// Policies by `protocol.STATE`, `protocol` or `*`.
     pub policies: BTreeMap<String, Policy>,
-    /// What states need of agents that are not held to it, and what somebody accepted: for the record.
+    /// What states need of agents that are not held to it, and what a person accepted: for the record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
     /// How often the same failure may come in a row in one step; 0 counts none, as runs of earlier versions did.
@@ -637,7 +637,7 @@ pub enum Policy {
     /// Wait for the person.
     #[default]
     Hold,
-    /// The step fails.
+    /// The step fails, as denied.
     Deny,
     /// This is the answer; for a WAIT the words to say, once each per visit.
     Answer(Value),
@@ -646,13 +646,13 @@ pub enum Policy {
 /// An override: a declared edge taken although its conditions did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiver {
-    /// From.
+    /// The state that was left.
     pub from: Name,
-    /// To.
+    /// The state that was entered.
     pub to: Name,
-    /// Who.
+    /// The person who asked for it.
     pub by: String,
-    /// Why.
+    /// The reason that the person gave.
     pub reason: String,
     /// The conditions that did not hold.
     pub unmet: Vec<String>,
@@ -665,12 +665,12 @@ pub struct Entry {
     pub seq: u64,
     /// When, by the caller's clock.
     pub at: Time,
-    /// Whose fact it is.
+    /// The instance that the fact is about.
     pub instance: InstanceId,
     /// Whether it is the first of its decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first: bool,
-    /// What happened.
+    /// The fact itself; its fields stand beside `seq` in JSON.
     #[serde(flatten)]
     pub fact: Fact,
 }

@@ -1,6 +1,6 @@
 //! The index of a run: which of its instances are at work, held, due, or owe a last report.
 //!
-//! Most instances of a long run have ended, and nobody should have to look at them again. The index
+//! Most instances of a long run have ended, and no decision should have to look at them again. The index
 //! is made by applying facts, like everything else of a run, and holds nothing that the instances
 //! do not say; a decision that changes some of them looks at those beside it.
 
@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use super::fact::{InstanceId, Time};
 use super::instance::Instance;
 
-/// Which instances are what.
+/// The instances of a run, by how they stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
-    /// Those that have not ended.
+    /// The instances that have not ended.
     pub(super) live: BTreeSet<InstanceId>,
     /// Those of which a line of work is held.
     pub(super) held: BTreeSet<InstanceId>,

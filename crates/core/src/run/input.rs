@@ -8,23 +8,23 @@ use super::fact::{ActionId, End, Entry, Failure, InstanceId, Terms, Time, Usage}
 use crate::performer::Performer;
 use crate::value::{Fields, Name, Value};
 
-/// What comes in, and when.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// When, by the caller's clock.
     pub at: Time,
-    /// What.
+    /// What happened outside, or what a person asks for.
     pub event: Event,
 }
 
-/// What comes in.
+/// An event that the driver tells the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Open the root.
+    /// A run begins: its root instance is opened.
     Open {
-        /// The protocol.
+        /// The name of the root's protocol.
         protocol: Name,
-        /// What it is opened with.
+        /// The values of the root's inputs.
         inputs: Fields,
         /// What it may use, and who stands in for people.
         terms: Terms,
@@ -33,111 +33,111 @@ pub enum Event {
     },
     /// An action came to an end.
     Outcome {
-        /// Whose.
+        /// The instance that asked for the action.
         instance: InstanceId,
-        /// Which.
+        /// The id of the action.
         action: ActionId,
-        /// How.
+        /// With or without success.
         outcome: Outcome,
-        /// What it used since the last report; `None` when nobody knows.
+        /// What it used since the last report; `None` when the agent reported nothing.
         usage: Option<Usage>,
     },
     /// An agent wants to call a tool that PAYING counts.
     Tool {
-        /// Whose.
+        /// The instance that asked the agent.
         instance: InstanceId,
-        /// Which task.
+        /// The agent's task.
         action: ActionId,
-        /// The tool.
+        /// The name of the tool.
         tool: Name,
         /// The file that it reads or writes: each file is paid for once, however often it is read or written.
         file: Option<Name>,
     },
     /// An action that still runs has used something since the last report.
     Spent {
-        /// Whose.
+        /// The instance that asked for the action.
         instance: InstanceId,
-        /// Which.
+        /// The id of the action.
         action: ActionId,
         /// How much of what.
         usage: Usage,
     },
     /// A person says a word at a WAIT.
     Say {
-        /// To whom.
+        /// The instance that waits for the word.
         instance: InstanceId,
-        /// The word.
+        /// One of the words that the WAIT names.
         word: Name,
-        /// Who.
+        /// The person who says it.
         by: String,
-        /// Why.
+        /// The reason that the person gives; may be empty.
         reason: String,
         /// The options of the command.
         options: Fields,
     },
     /// A person answers a question.
     Reply {
-        /// To whom.
+        /// The instance that asks.
         instance: InstanceId,
         /// The question; the only open one when it is not named.
         action: Option<ActionId>,
-        /// The answer.
+        /// The answer, of the type that the question asks for.
         value: Value,
-        /// Who.
+        /// The person who answers.
         by: String,
     },
     /// A person takes a declared edge whose conditions do not hold.
     Waive {
-        /// Whose.
+        /// The instance that is to move.
         instance: InstanceId,
-        /// Where to.
+        /// The state that the edge leads to.
         to: Name,
-        /// Who.
+        /// The person who asks for it.
         by: String,
-        /// Why.
+        /// The reason, which may not be blank.
         reason: String,
     },
     /// A person raises a limit.
     Raise {
-        /// Whose.
+        /// The instance whose meter it is.
         instance: InstanceId,
-        /// The meter.
+        /// The meter's name.
         meter: Name,
         /// Its limit from now on.
         limit: u64,
-        /// Who.
+        /// The person who raises it.
         by: String,
-        /// Why.
+        /// The reason, which may not be blank.
         reason: String,
     },
     /// A person goes back to a state already visited.
     Redo {
-        /// Whose.
+        /// The instance that goes back.
         instance: InstanceId,
-        /// Where to.
+        /// The state that it goes back to.
         to: Name,
-        /// Who.
+        /// The person who asks for it.
         by: String,
-        /// Why.
+        /// The reason, which may not be blank.
         reason: String,
     },
     /// A person lets a held instance go on.
     Resume {
-        /// Whose.
+        /// The instance that is held.
         instance: InstanceId,
-        /// Who.
+        /// The person who lets it go on.
         by: String,
     },
     /// A person stops an instance and what it opened.
     Stop {
-        /// Whose.
+        /// The instance that is stopped.
         instance: InstanceId,
-        /// Who.
+        /// The person who stops it.
         by: String,
-        /// Why.
+        /// The reason, which may not be blank.
         reason: String,
     },
-    /// Time has passed.
+    /// Time has passed: what is due by now is done.
     Tick,
     /// The engine came back: what is open is asked again. What was at work and not interrupted is
     /// charged with all that is set aside for it.
@@ -147,13 +147,13 @@ pub enum Event {
 /// Where work that began elsewhere stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// The state.
+    /// The state in which it goes on.
     pub state: Name,
     /// The states it has been in.
     pub visited: Vec<Name>,
     /// What the state is told, such as the feedback that led there.
     pub params: Fields,
-    /// Who took it over.
+    /// The person who took it over.
     pub by: String,
 }
 
@@ -170,7 +170,7 @@ pub enum Outcome {
     /// died, and told why.
     Forbidden(String),
     /// It was cancelled, and is still wanted: it is asked again at once. That is no attempt of an action of
-    /// ours. An agent that nobody has called off and that ends so has had an attempt: what a person or the
+    /// ours. An agent that ends so and was not called off has had an attempt: what a person or the
     /// engine calls off is not waited for any more, or is `Interrupted`.
     Cancelled,
     /// The engine is being stopped in the middle of it: nothing is started, and it is asked again
@@ -178,15 +178,15 @@ pub enum Outcome {
     Interrupted,
     /// A service does not answer; ask again then.
     Outage {
-        /// The service.
+        /// The service's name.
         service: String,
         /// When to ask again.
         until: Time,
     },
-    /// Its agent was started and says itself that a service does not answer. Nobody else has seen that, so it
+    /// Its agent was started and says itself that a service does not answer. The engine has not seen that, so it
     /// counts as an attempt: it is asked again then, and held for a person at the last one.
     ClaimedOutage {
-        /// The service.
+        /// The service's name.
         service: String,
         /// When to ask again.
         until: Time,
@@ -196,20 +196,20 @@ pub enum Outcome {
 /// What to do in the world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Action {
-    /// Whose it is.
+    /// The instance that asks for it.
     pub instance: InstanceId,
     /// Its idempotency key.
     pub id: ActionId,
-    /// Whom it asks.
+    /// The executor, agent or person that it is for.
     pub wanted: ActionTarget,
-    /// With what.
+    /// Its parameters, evaluated.
     pub params: Fields,
     /// The call for which the agent of the last attempt was ended, where it made one that it may not make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forbidden: Option<Name>,
 }
 
-/// Whom an action asks.
+/// The executor, agent or person that an action is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionTarget {
@@ -217,14 +217,14 @@ pub enum ActionTarget {
     Action(Name),
     /// An agent in a role; its tool calls pay the meter, if one is named.
     Task {
-        /// The role.
+        /// The role's name.
         role: Name,
         /// The meter that PAYING names.
         paying: Option<Name>,
     },
-    /// A person's word.
+    /// A person, who says one of these words.
     Word(Vec<Name>),
-    /// A person's answer.
+    /// A person, who answers the question in `params`.
     Question,
 }
 
@@ -240,14 +240,14 @@ impl ActionTarget {
     }
 }
 
-/// What follows from an input.
+/// The outcome of one input: facts, actions to start and to cancel, or a refusal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     /// The facts, to be kept before anything is done.
     pub entries: Vec<Entry>,
-    /// What to start.
+    /// Actions to start, once the entries are on the disk.
     pub start: Vec<Action>,
-    /// What to cancel.
+    /// Actions to cancel: instance and action.
     pub cancel: Vec<(InstanceId, ActionId)>,
     /// Why the input was refused, if it was.
     pub refusal: Option<Refusal>,
@@ -256,11 +256,11 @@ pub struct Decision {
 /// Why an input was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind of refusal.
+    /// The kind, from which faces make an exit code.
     pub kind: RefusalKind,
-    /// What to tell.
+    /// The message for the person or program that sent the input.
     pub message: String,
-    /// What to do about it.
+    /// A command or a change that helps, for people.
     pub hint: Option<String>,
 }
 
@@ -273,14 +273,14 @@ pub enum RefusalKind {
     Guard,
     /// Not here: no such edge, a word that is not waited for, a state never visited.
     NotHere,
-    /// Nobody waits for it any more.
+    /// The action no longer waits for that.
     Late,
     /// The instance has ended.
     Settled(End),
 }
 
 impl Refusal {
-    /// A refusal.
+    /// A refusal without a hint.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Refusal {
         Refusal { kind, message: message.into(), hint: None }
     }

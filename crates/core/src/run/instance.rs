@@ -15,26 +15,26 @@ use crate::value::{Fields, Name, Number, Value};
 /// How many counters a keyed meter may have.
 pub const MAX_KEYS: usize = 1024;
 
-/// One protocol at work.
+/// An instance: one protocol at work in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// Which one.
+    /// Its number in the run; the root is 0.
     pub id: InstanceId,
-    /// Its protocol.
+    /// The name of its protocol.
     pub protocol: Name,
     /// The digest of the protocol's document when it was opened.
     pub digest: Name,
-    /// Who opened it.
+    /// The instance and the action that opened it; the root has none.
     pub parent: Option<(InstanceId, ActionId)>,
     /// How deep it is in the tree; the root is 0.
     pub depth: u32,
-    /// What it was opened with.
+    /// The values of its inputs.
     pub inputs: Arc<Fields>,
-    /// Its variables.
+    /// The tracked variables, by name.
     pub tracked: Arc<Fields>,
-    /// Its meters.
+    /// The meters of its protocol, by name.
     pub meters: Arc<BTreeMap<Name, Meter>>,
-    /// Where it is.
+    /// The state that it is in.
     pub state: Name,
     /// The code of that state when it was entered.
     pub code: Name,
@@ -44,7 +44,7 @@ pub struct Instance {
     pub entered: u64,
     /// The last failures of its steps, where equal ones are counted.
     pub repeats: Map<StepKey, Repeat>,
-    /// What the state was told.
+    /// The parameters of its state.
     pub params: Arc<Fields>,
     /// The states it has been in, in the order of the first visit.
     pub visited: Arc<Vec<Name>>,
@@ -81,7 +81,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// The largest counter.
+    /// The highest counter of all keys.
     pub fn highest_use(&self) -> u64 {
         self.used.values().copied().max().unwrap_or(0)
     }
@@ -116,11 +116,11 @@ impl Meter {
 /// A line of work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
-    /// Where it rests.
+    /// The number of the statement that it waits at.
     pub place: u32,
     /// Names bound in this visit.
     pub locals: Fields,
-    /// The last result.
+    /// The result of the last step.
     pub last: Value,
     /// What could not be done last.
     pub failure: Option<Failure>,
@@ -141,17 +141,17 @@ pub struct Thread {
 /// A waiver that is being carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiving {
-    /// Where to.
+    /// The state that the waived edge leads to.
     pub to: Name,
     /// The place of the GOTO.
     pub goto: u32,
-    /// Where the instance rested.
+    /// The number of the statement that the instance rested at.
     pub rested: u32,
-    /// Who.
+    /// The person who asked for it.
     pub by: String,
-    /// Why.
+    /// The reason that the person gave.
     pub reason: String,
-    /// Where it was held before.
+    /// The hold that it ends, if the instance was held.
     pub held: Option<HeldAt>,
 }
 
@@ -162,7 +162,7 @@ pub struct Open {
     pub thread: ThreadId,
     /// The place in the state.
     pub place: u32,
-    /// Whom.
+    /// The action, agent, protocol or person that was asked.
     pub whom: Performer,
     /// What it is called among its siblings.
     pub branch: Name,
@@ -205,11 +205,11 @@ impl Open {
 /// What a line of work knew when it asked for something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeSnapshot {
-    /// The instance's variables.
+    /// The tracked variables then.
     pub tracked: Arc<Fields>,
-    /// Its meters.
+    /// The meters then.
     pub meters: Arc<BTreeMap<Name, Meter>>,
-    /// What its state was told.
+    /// The parameters of its state.
     pub params: Arc<Fields>,
     /// The line of work.
     pub thread: Arc<Thread>,
@@ -220,7 +220,7 @@ pub struct ScopeSnapshot {
 pub enum OpenKind {
     /// An action, an agent, a command.
     Call,
-    /// A child.
+    /// An instance of another protocol; `None` until it is opened.
     Child(Option<InstanceId>),
     /// A word of a person.
     Words(Vec<Name>),
@@ -245,7 +245,7 @@ pub enum OpenKind {
         until: Option<Time>,
         /// The branches in order.
         branches: Vec<Name>,
-        /// What was heard of each.
+        /// The answer of each branch so far, by its number.
         heard: BTreeMap<u32, Result<Value, Failure>>,
     },
 }
@@ -266,7 +266,7 @@ pub struct ItemOutcome {
 pub struct HeldAt {
     /// The place in the state.
     pub place: u32,
-    /// Why.
+    /// The failure that no ELSE answered.
     pub failure: Failure,
     /// The meter that is spent, and whose it is.
     pub meter: Option<(InstanceId, Name)>,
@@ -285,12 +285,12 @@ pub enum Standing {
     Suspended,
     /// Stopped in place until a person speaks.
     Held,
-    /// Ended.
+    /// It ended, in this way.
     Settled(End),
 }
 
 impl Standing {
-    /// The word.
+    /// The word that tables and JSON use.
     pub const fn word(self) -> &'static str {
         match self {
             Standing::Running => "running",
@@ -303,7 +303,7 @@ impl Standing {
 }
 
 impl Instance {
-    /// How it stands.
+    /// Works out how the instance stands from its end, its holds and what is open.
     pub fn standing(&self) -> Standing {
         if let Some((end, _)) = &self.end {
             return Standing::Settled(*end);
@@ -416,11 +416,11 @@ impl Names for Scope<'_> {
 pub struct Purse {
     /// How much may be used; `None` when only ancestors limit it.
     pub limit: Option<u64>,
-    /// What was used.
+    /// What was charged so far.
     pub used: u64,
     /// What is set aside.
     pub reserved: u64,
-    /// How many amounts were worst cases, because nobody knew.
+    /// How many amounts were worst cases, because the agent reported none.
     pub guessed: u64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A decision is made on a copy of an instance. With this map a copy costs the same however much is
 //! open, and a change copies only the way from the root to what changed. It is a balanced binary
-//! tree (AVL) of shared nodes; nothing in it is ever changed while somebody else can see it.
+//! tree (AVL) of shared nodes; a node that another copy shares is copied before it changes.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -31,7 +31,7 @@ struct Node<K, V> {
 }
 
 impl<K, V> Map<K, V> {
-    /// An empty map.
+    /// A map without entries.
     pub const fn new() -> Map<K, V> {
         Map { root: None, len: 0 }
     }
@@ -68,7 +68,7 @@ impl<K, V> Map<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The first entry.
+    /// The entry with the lowest key.
     pub fn first(&self) -> Option<(&K, &V)> {
         let mut node = self.root.as_deref()?;
         while let Some(left) = node.left.as_deref() {

@@ -85,7 +85,7 @@ impl Run {
         run
     }
 
-    /// Forgets what an ended child has spent, for whoever only shows how things stand.
+    /// Forgets what an ended child has spent, for boards, which show it no more.
     pub fn forget_spent(&mut self, id: InstanceId) {
         let at = id.0 as usize;
         let is_over = |one: &&mut Instance| one.is_settled() && one.parent.is_some();

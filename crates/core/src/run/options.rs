@@ -1,7 +1,7 @@
 //! Options: every way out of where an instance stands, open or with what it still needs.
 //!
-//! For people, for `ftl why` and for `ftl next`. It evaluates guards with what is known now, and with what whoever
-//! asks has looked at; it changes nothing and looks at nothing itself.
+//! For people, for `ftl why` and for `ftl next`. It evaluates guards with what is known now, and with the answers that
+//! the caller has collected; it changes nothing and looks at nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,15 +69,15 @@ pub struct Condition {
 pub struct Unmet {
     /// As it is written.
     pub text: String,
-    /// Whose answer it reads.
+    /// The source of the answer that it reads.
     pub of: AnswerSource,
-    /// The field.
+    /// The field of the answer, where it reads one.
     pub field: Option<Name>,
     /// What the field is compared with, where it is.
     pub is: Option<Name>,
 }
 
-/// Whose answer a condition reads.
+/// The source of an answer that a condition reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
     /// The word of a person.
@@ -94,7 +94,7 @@ impl Run {
         self.options_with(id, &Answers::default())
     }
 
-    /// The same with what whoever asks knows beyond the journal.
+    /// The same, with answers of gates that the caller has and the journal has not.
     pub fn options_with(&self, id: InstanceId, answers: &Answers) -> Vec<WayOut> {
         let Some(instance) = self.instance(id).filter(|one| !one.is_settled()) else { return Vec::new() };
         let Some(program) = self.programs.program_of(&instance.protocol, &instance.state, &instance.code)
@@ -176,9 +176,9 @@ fn conditions(names: &Assumed<'_>, state: &StateCode, place: u32) -> Vec<Conditi
 /// The names of a state with answers in their places.
 struct Assumed<'a> {
     scope: Scope<'a>,
-    /// What is bound by answers; nothing where a name would be bound anew and nobody knows to what.
+    /// What is bound by answers; nothing where a name would be bound anew to an answer that is not known.
     bound: BTreeMap<&'a Name, Option<Value>>,
-    /// Who binds which name.
+    /// The source of each name that is bound.
     sources: BTreeMap<&'a Name, AnswerSource>,
 }
 

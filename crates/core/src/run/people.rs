@@ -68,7 +68,7 @@ impl Draft<'_> {
     }
 
     /// Whether the state of an instance still is what was entered. What a person says to another text
-    /// is not taken: nobody knows what the words would do there.
+    /// is not taken: what the words would do there was never shown to the person.
     fn as_entered(&mut self, id: InstanceId) -> Taken {
         let Some(message) = self.changed(id) else { return Ok(()) };
         self.hold_changed(id, message.clone());
@@ -115,7 +115,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Nobody asks that here: the refusal names what is asked, here or elsewhere in the run.
+    /// No such question is open there: the refusal names those that are, here or elsewhere in the run.
     fn no_question(&self, instance: &Instance, action: Option<ActionId>, open: &[ActionId]) -> Refusal {
         let state = &instance.state;
         let message = match action {
@@ -196,7 +196,7 @@ impl Draft<'_> {
         true
     }
 
-    /// What a waiver's decision says.
+    /// The parameters of the action that records a waiver's decision.
     pub(super) fn record_params(&self, id: InstanceId) -> Option<Fields> {
         let waiving = self.get(id)?.thread(&ThreadId::Main)?.waiving.clone()?;
         let fields = [
@@ -472,7 +472,7 @@ impl Draft<'_> {
         Flow::Rest
     }
 
-    /// What a person is shown.
+    /// The question with its choices, as a person is shown it.
     pub(super) fn question(&self, here: &Here<'_>) -> Fields {
         self.get(here.id).map_or_else(Fields::new, |one| question_of(here.node, &here.names(one)))
     }
@@ -541,7 +541,7 @@ pub(super) fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, option
     Value::Record(std::sync::Arc::new(fields))
 }
 
-/// Whoever bends a rule says who and why.
+/// A person who bends a rule gives a name and a reason.
 fn require_reason(by: &str, reason: &str) -> Taken {
     speaker(by)?;
     if reason.trim().is_empty() {
@@ -550,7 +550,7 @@ fn require_reason(by: &str, reason: &str) -> Taken {
     Ok(())
 }
 
-/// Whoever speaks has a name, and not the one under which policies speak.
+/// A person who speaks gives a name, and not the one under which policies speak.
 fn speaker(by: &str) -> Taken {
     match by.trim() {
         "" => Err(Refusal::new(RefusalKind::Malformed, "nobody is named").hint("say who with --by NAME")),

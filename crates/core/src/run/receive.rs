@@ -20,7 +20,7 @@ pub const STOPPED: &str = "ftl";
 /// How the names of services begin that are pull requests, which answer and are not ready.
 pub const PULL: &str = "pull request ";
 
-/// What is known of the end of an agent that says it was cancelled when nobody has called it off.
+/// What is known of the end of an agent that says it was cancelled and was not called off.
 const CALLED_OFF_BY_NOBODY: &str = "it ended as if it had been cancelled";
 
 type Taken = Result<(), Refusal>;
@@ -118,7 +118,7 @@ impl Draft<'_> {
         self.put(id, Fact::Adopted { state, code, visited, params, by });
     }
 
-    /// Whether anybody still waits for an action.
+    /// Refuses what is said of an action that the instance no longer waits for.
     fn is_open(&self, id: InstanceId, action: ActionId) -> Taken {
         let instance = self.get(id);
         match instance.and_then(|one| one.open.get(&action)) {
@@ -273,7 +273,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A branch that answers after the time of its PARALLEL is late, whether or not anybody has
+    /// A branch that answers after the time of its PARALLEL is late, whether or not the run has
     /// looked at the clock before.
     fn close_overdue(&mut self, id: InstanceId, action: ActionId) {
         let whole = ActionId { entry: action.entry, index: WHOLE };
@@ -392,8 +392,8 @@ impl Draft<'_> {
         self.ask_as_before(id, action);
     }
 
-    /// An agent that was at work when the engine died: nobody knows what it used since its last
-    /// report, so that all that is still set aside for it counts as used.
+    /// An agent that was at work when the engine died: what it used since its last report was lost with
+    /// the engine, so that all that is still set aside for it counts as used.
     fn charge_lost(&mut self, id: InstanceId, action: ActionId) {
         let open = self.get(id).and_then(|one| one.open.get(&action));
         if open.is_some_and(|open| open.whom.role().is_some()) {

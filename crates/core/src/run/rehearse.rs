@@ -1,7 +1,7 @@
 //! Rehearsals: what an input would lead to, with answers that are known already.
 //!
 //! The same `decide` and `apply` as in earnest, on a copy of the run. Nothing is written, nothing is started: where
-//! the run would ask for something that nobody has an answer to, the rehearsal ends there.
+//! the run would ask for something that the answers do not hold, the rehearsal ends there.
 
 use super::Run;
 use super::fact::{Entry, Time};
@@ -21,7 +21,7 @@ pub struct Rehearsal {
     pub refusal: Option<Refusal>,
     /// The facts that it would leave.
     pub entries: Vec<Entry>,
-    /// What it would ask for next, and nobody knows the answer to.
+    /// What it would ask for next, where no answer is given for that.
     pub asks: Option<Performer>,
 }
 

@@ -17,20 +17,20 @@ use crate::value::{Fields, Name, Value};
 /// The first place where today's protocols decide otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
-    /// The entry.
+    /// The number of the first entry that differs.
     pub seq: u64,
-    /// What the journal says.
+    /// The entry of the journal; `None` where it has no more.
     pub journal: Option<Box<Entry>>,
-    /// What would be decided today.
+    /// The entry that would be decided today; `None` where there would be none.
     pub today: Option<Box<Entry>>,
-    /// What it means.
+    /// The difference in a sentence, for people.
     pub message: String,
 }
 
 /// How much of a journal was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Entries read.
+    /// How many entries were read.
     pub entries: usize,
     /// Decisions made again and found equal.
     pub decided: usize,

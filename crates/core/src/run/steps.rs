@@ -1,6 +1,6 @@
 //! Steps: asking for one thing, and hearing of it.
 //!
-//! A step writes what it asks before anybody is told to do it. What comes back is checked against
+//! A step writes what it asks before any executor or agent is told to do it. What comes back is checked against
 //! the declared type first: an answer that does not fit is a failure of the step, so that a closed
 //! set of verdicts stays closed.
 
@@ -29,7 +29,7 @@ pub(super) const MAX_ATTEMPTS: u32 = 3;
 /// How an action was heard of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How<'a> {
-    /// From the world.
+    /// From an executor or an agent, with its last report.
     Plain,
     /// From a person or a policy.
     By(&'a str),
@@ -270,7 +270,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Ends something that nobody waits for any more.
+    /// Ends an action that the instance no longer waits for.
     pub(super) fn drop_action(&mut self, id: InstanceId, action: ActionId) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         match &open.kind {
@@ -366,7 +366,7 @@ fn shell(node: &Node, names: &dyn Names, params: &mut Fields) {
     params.insert(Name::from("args"), Value::list(args));
 }
 
-/// What a person is shown.
+/// The fields of a question, as a person is shown them.
 pub(super) fn question_of(node: &Node, names: &dyn Names) -> Fields {
     let Some(Step::Ask { question, args, .. }) = node.step() else { return Fields::new() };
     let mut params = eval::fields(args, names);

@@ -16,14 +16,14 @@ use crate::value::{Fields, Name, Value};
 /// How many statements a decision may follow in one instance without coming to rest.
 pub(super) const MAX_STATEMENTS: usize = 100_000;
 
-/// What comes after a statement.
+/// The next statement of a line of work.
 #[derive(Clone, Copy)]
 pub(super) enum Flow {
     /// The statement at this place, or the end of the block.
     On(Option<u32>),
     /// The first statement of the state that was moved to.
     Entered,
-    /// Nothing now.
+    /// No statement: the line of work waits, or has ended.
     Rest,
 }
 
@@ -248,7 +248,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Ends an instance and tells whoever opened it.
+    /// Ends an instance and tells the instance that opened it.
     pub(super) fn settle(&mut self, id: InstanceId, end: End, values: &Fields) {
         self.leave(id, false);
         let Some(instance) = self.get(id) else { return };
@@ -259,7 +259,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Tells whoever opened a child how it ended.
+    /// Tells the instance that opened a child how it ended.
     pub(super) fn child_ended(&mut self, parent: InstanceId, action: ActionId, end: End, values: &Fields) {
         match end {
             End::Cancelled => {}
@@ -418,7 +418,7 @@ impl Draft<'_> {
             return Flow::On(if in_else { here.node.otherwise } else { here.node.body });
         }
         if clause.is_some() && here.node.up == clause {
-            // What stands above the place where it rested is done and paid already.
+            // The statements above the place where it rested are done and paid already.
             let done = rests_inside && place < waiving.rested;
             return if done { Flow::On(here.node.next) } else { self.plain_statement(here) };
         }

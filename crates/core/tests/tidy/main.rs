@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot read the tree fails by panicking")]
 
 mod justfile;
+mod rooms;
 mod signatures;
 
 use std::collections::{BTreeMap, BTreeSet};

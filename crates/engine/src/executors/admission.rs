@@ -2,7 +2,7 @@
 //!
 //! Of a campaign's tasks that could begin, the one that most others wait for begins first, when an agent is free
 //! for it and not before: so its brief shows what has landed until then, and what has failed. While the campaign
-//! itself looks at its tasks nobody is let in: one that is more urgent may just be about to become ready. Tasks that
+//! itself looks at its tasks none is let in: one that is more urgent may just be about to become ready. Tasks that
 //! have begun never wait here.
 //!
 //! A free agent is kept for a task that was let in until that task asks for it, needs none, or has had its time.
@@ -95,7 +95,7 @@ impl Admission {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tasks that somebody has asked to begin, and that have not yet. Whoever looks at the campaign too asks this
+    /// The tasks that were asked to begin, and have not yet. A caller that looks at the campaign too asks this
     /// first: a task leaves here only when it is entered there.
     pub fn waiting_tasks(&self) -> Arc<BTreeSet<String>> {
         self.lock().tasks.clone()
@@ -141,7 +141,7 @@ impl Admission {
         }
     }
 
-    /// Whether there are tasks that may become ready and were not asked to begin: else nobody need be waited for.
+    /// Whether there are tasks that may become ready and were not asked to begin: else no task need be waited for.
     pub fn expect(&self, more: bool) {
         self.lock().is_complete = !more;
     }
@@ -164,7 +164,7 @@ impl Admission {
     }
 
     /// Everything was heard, and all that follows from it has begun: the tasks that may begin now, the most urgent
-    /// first, and those that nobody wants any more.
+    /// first, and those that were cancelled meanwhile.
     pub(super) fn let_in(&self, now: Instant) -> Vec<(Job, Arc<dyn Executor>)> {
         let mut state = self.lock();
         state.kept.retain(|_, since| now.duration_since(*since) < MAX_KEPT);

@@ -1,9 +1,9 @@
-//! The hand of `Task(role)`: a backend of `crates/agents`, with the driver as its desk.
+//! The executor of `Task(role)`: a backend of `crates/agents`, with the driver as its session host.
 //!
 //! Every call of a tool is ruled on by the pure rule first and paid by the driver then; every use is
 //! charged before the next turn. An agent writes below `.ftl/worktrees/` and nowhere else: in the worktree
 //! that its task names, or the listed files of its instance's own; a task that names neither may write
-//! nothing. This hand never judges an answer beyond its type.
+//! nothing. This executor never judges an answer beyond its type.
 
 use ftl_settings::roster::{UNBOUND, UNPRICED};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,11 +70,11 @@ pub struct RoleAnswerer {
     pub pricing: Pricing,
 }
 
-/// What agents work with.
+/// The parts that every session needs: prompts, the state folder, the supervisor, limits.
 pub struct Means {
-    /// What they are told.
+    /// The prompts of all roles.
     pub prompts: Prompts,
-    /// Where the repository's state is.
+    /// The folder `.ftl` of the repository.
     pub place: StateFolder,
     /// Who runs their commands and programs.
     pub supervisor: Arc<Supervisor>,
@@ -104,8 +104,8 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// A hand that asks, for each role, the agent that is bound to it; a role may be bound to somebody who cannot
-    /// be used, with the reason.
+    /// An executor that asks, for each role, the agent that is bound to it; a role may be bound to an agent that
+    /// cannot be used, with the reason.
     pub fn new(seats: BTreeMap<String, Result<RoleAnswerer, BackendError>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
         let (stand_ins, explorer_calls) = (BTreeMap::new(), EXPLORER_CALLS);
@@ -164,12 +164,12 @@ impl Agents {
         self
     }
 
-    /// Whether anybody is bound to a role, of use or not.
+    /// Whether an agent is bound to a role, of use or not.
     pub fn is_bound(&self, role: &str) -> bool {
         self.seats.contains_key(self.whose(role))
     }
 
-    /// What roles are told.
+    /// The prompts of all roles.
     pub(super) fn prompts(&self) -> &Prompts {
         &self.means.prompts
     }
@@ -397,7 +397,7 @@ impl Agents {
                 let paths = parse_paths(&paths).map_err(|why| Failure::new(FailureKind::CouldNotRun, why))?;
                 return Ok((folder, Write::Only(paths)));
             }
-            // Whoever may not write looks at what is to be written, or was.
+            // An agent that may not write looks at what is to be written, or was.
             let own = match (role.sight, write) {
                 (Sight::Brief, _) => sites.folder_of_brief(job),
                 (Sight::Story, None) => sites.folder_if_open(job),
@@ -445,7 +445,7 @@ fn shape(role: &Role, answer: &Type) -> serde_json::Value {
     {
         feedback.insert(String::from("minLength"), 1.into());
     }
-    // What `ftl` fills in is asked of nobody.
+    // A field that `ftl` fills in is not asked of the agent.
     if let Some(properties) = shape.pointer_mut("/properties").and_then(|one| one.as_object_mut()) {
         properties.remove("digest");
     }
@@ -485,7 +485,7 @@ fn form_of(role: &'static Role, job: &Job) -> Option<&'static RoleForm> {
     role.pick(word, &params.keys().map(|name| &**name))
 }
 
-/// Whether a rule holds for the form in which a job asks somebody.
+/// Whether a rule holds for the form in which a job asks an agent.
 fn has_rule(job: &Job, rule: RoleRule) -> bool {
     let role = match &job.action.wanted {
         ActionTarget::Task { role, .. } => Catalogue::standard().role(role),
@@ -569,7 +569,7 @@ struct Used {
     files: BTreeSet<String>,
 }
 
-/// The driver as a desk.
+/// The driver as the host of a session.
 struct JobDesk {
     job: Job,
     allowance: ToolAllowance,
@@ -610,7 +610,7 @@ impl JobDesk {
             Ruling::Deny(why) => Verdict::Deny(why),
             Ruling::Ask(question) => Verdict::Ask(question),
             Ruling::Allow if !call.deed.is_counted() => Verdict::Allow,
-            // What the driver denies it has told everybody already: the step is over.
+            // What the driver denies it has told the agent already: the step is over.
             Ruling::Allow if is_counted_already => Verdict::Allow,
             Ruling::Allow => match self.job.tool(&call.tool, file) {
                 Ok(()) => {

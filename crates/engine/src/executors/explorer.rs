@@ -1,4 +1,4 @@
-//! The hand of `Task(explorer)`: code looks first, and an agent, where one is bound, gets what it found.
+//! The executor of `Task(explorer)`: code looks first, and an agent, where one is bound, gets what it found.
 //!
 //! An explorer never fails for want of an agent: what code found stands alone then, as `partial`, and says
 //! why. What an agent says is never overruled, only filled in.
@@ -60,7 +60,7 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// A hand that explores the repository of that paperwork, with those agents.
+    /// An executor that explores the repository of those records, with those agents.
     pub fn new(agents: Arc<Agents>, paper: Arc<Records>) -> Explorer {
         Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default(), head: Mutex::default() }
     }
@@ -91,7 +91,7 @@ impl Explorer {
         }
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sites) = sites {
-            // Whoever needs the repository later says what is wrong with it.
+            // The step that needs the repository later says what is wrong with it.
             let _ = std::thread::Builder::new().name(String::from("open")).spawn(move || sites.open_early());
         }
         self.ask_head();
@@ -156,8 +156,8 @@ impl Executor for Explorer {
     }
 }
 
-/// Aggregates by another hand, after code has looked for every mode that nobody has answered for: an explorer
-/// that came too late takes only its own words with it.
+/// Aggregates by another executor, after code has looked for every mode that no explorer has answered for: an
+/// explorer that came too late takes only its own words with it.
 struct Completing {
     paper: Arc<Records>,
     inner: Arc<dyn Executor>,

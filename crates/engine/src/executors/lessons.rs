@@ -51,7 +51,7 @@ pub(super) fn timeout(asked: &flow::ObserverAnalyze) -> Duration {
     asked.timeout.map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)))
 }
 
-/// Learns from what has ended, with somebody who runs the commands of blocks.
+/// Learns from what has ended, with a function that runs the commands of blocks.
 pub(super) fn analyzed(
     paper: &Records,
     asked: &flow::ObserverAnalyze,

@@ -1,8 +1,8 @@
-//! Hands: what carries actions out.
+//! Executors: what performs actions.
 //!
-//! A hand gets a job, does it once, and reports. It may ask the desk before each tool call and must
+//! An executor gets a job, does it once, and reports. It may ask the driver before each tool call and must
 //! say what it used; it never decides what comes next and never touches the journal. The same job can
-//! come again after a crash, under the same key: a hand that changes the world looks first whether it
+//! come again after a crash, under the same key: an executor that changes the world looks first whether it
 //! has done so already.
 
 pub mod admission;
@@ -16,6 +16,7 @@ mod plans;
 pub mod programs;
 pub mod questions;
 pub mod record;
+pub mod recorded_script;
 mod resume;
 pub mod script;
 pub mod shell;
@@ -125,8 +126,8 @@ impl Report {
         Report { ended, usage: Usage::new() }
     }
 
-    /// A report of a job that failed. Where no agent was asked for it nothing was used, and that is known; else nobody
-    /// knows what was used since the last report.
+    /// A report of a job that failed. Where no agent was asked for it nothing was used, and that is known; else it is
+    /// not known what was used since the last report.
     pub fn failed(job: &Job, failure: Failure) -> Report {
         let ended = JobEnd::Failed(failure);
         if job.was_asked() { Report::free(ended) } else { Report { ended, usage: job.nothing() } }
@@ -152,11 +153,11 @@ pub enum JobReport {
 pub struct Job {
     /// The run that asks.
     pub run: RunId,
-    /// What is to be done.
+    /// The action to perform.
     pub action: Action,
     /// What it may use before it must ask for more.
     pub allowance: Usage,
-    /// Becomes true when nobody wants the answer any more.
+    /// Cancelled when the run no longer waits for the answer.
     pub cancel: Cancel,
     /// Whether an agent was asked for it.
     asked: Arc<AtomicBool>,
@@ -166,14 +167,14 @@ pub struct Job {
 
 /// The right to act for a run: its lease, as long as that is the newest.
 pub struct Right {
-    /// Where leases are kept.
+    /// The store that keeps leases.
     pub store: Arc<dyn Store>,
     /// The lease under which the job was decided.
     pub lease: Lease,
 }
 
 impl Right {
-    /// Whether nobody has taken the run over. Where that cannot be told, nobody may act.
+    /// Whether no other process has taken the run over. Where that cannot be told, no job may act.
     fn holds(&self) -> bool {
         let row = self.store.run(&self.lease.run).ok().flatten();
         row.is_some_and(|row| row.epoch == self.lease.epoch && row.owner.as_ref() == Some(&self.lease.owner))
@@ -192,7 +193,7 @@ impl Job {
         Job { right: Some(right), ..self }
     }
 
-    /// Notes that an agent is asked for it: from here on somebody may use something.
+    /// Notes that an agent is asked for it: from here on it may use tokens and money.
     pub fn mark_asked(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
@@ -287,7 +288,7 @@ pub trait ServiceProbe: Send + Sync {
     fn answers(&self, service: &str, cancel: &Cancel) -> bool;
 }
 
-/// All hands of a process.
+/// All executors of a process.
 pub trait Hands: Send + Sync {
     /// Begins a job, or queues it. The report comes over the job's channel, exactly one.
     fn start(&self, job: Job);
@@ -305,7 +306,7 @@ pub trait Hands: Send + Sync {
 /// that wait to begin, the one that most waits for comes first.
 pub type Urgency = Arc<dyn Fn(&Job) -> Rank + Send + Sync>;
 
-/// Hands that work in threads of this process, so many at a time.
+/// Executors that work in threads of this process, so many at a time.
 pub struct ExecutorPool {
     hands: BTreeMap<Performer, Arc<dyn Executor>>,
     fallback: Option<Arc<dyn Executor>>,
@@ -351,12 +352,12 @@ impl Waiting {
 const IDLE: Duration = Duration::from_secs(2);
 
 impl ExecutorPool {
-    /// A workshop with no hands.
+    /// A pool without executors.
     pub fn new(width: Width) -> ExecutorPool {
         ExecutorPool::hiding(width, &Arc::default())
     }
 
-    /// The same whose reports have no secrets in them, whoever makes them.
+    /// The same whose reports have no secrets in them, whichever executor makes them.
     pub fn hiding(width: Width, secrets: &Arc<Secrets>) -> ExecutorPool {
         let queue = |most: usize| {
             let (most, secrets) = (most.max(1), secrets.clone());
@@ -371,14 +372,14 @@ impl ExecutorPool {
         ExecutorPool { hands: BTreeMap::new(), fallback: None, probe: None, urgency: None, admission, queues }
     }
 
-    /// The same with a hand for `sh`, `verify.run`, `Task(builder)` and so on.
+    /// The same with an executor for `sh`, `verify.run`, `Task(builder)` and so on.
     #[must_use]
     pub fn with(mut self, performer: impl Into<Performer>, hand: Arc<dyn Executor>) -> ExecutorPool {
         self.hands.insert(performer.into(), hand);
         self
     }
 
-    /// The same with a hand for everything that has none of its own.
+    /// The same with an executor for every performer that has none of its own.
     #[must_use]
     pub fn otherwise(mut self, hand: Arc<dyn Executor>) -> ExecutorPool {
         self.fallback = Some(hand);
@@ -392,7 +393,7 @@ impl ExecutorPool {
         self
     }
 
-    /// Who lets tasks begin.
+    /// The admission, which lets tasks begin.
     pub fn admission(&self) -> &Arc<Admission> {
         &self.admission
     }
@@ -404,7 +405,7 @@ impl ExecutorPool {
         self
     }
 
-    /// Whether it has a hand of its own for a performer.
+    /// Whether it has an executor of its own for a performer.
     pub fn has(&self, performer: &Performer) -> bool {
         self.hands.contains_key(performer)
     }
@@ -452,7 +453,7 @@ impl Hands for ExecutorPool {
     }
 
     fn probe(&self, service: String, desk: Sender<JobReport>) {
-        // A service that nobody knows how to probe is asked by doing the work again.
+        // A service without a probe is asked by doing the work again.
         let Some(probe) = self.probe.clone() else {
             let _ = desk.send(JobReport::Probed(service, true));
             return;
@@ -485,7 +486,7 @@ impl Queue {
         let name = String::from("hand");
         match std::thread::Builder::new().name(name).spawn(move || queue.work()) {
             Ok(_) => waiting.threads += 1,
-            // Others will come to it; alone there is nobody, and that must not be silence.
+            // Other threads will come to it; alone there is none, and that must not be silence.
             Err(error) if waiting.threads == 0 => {
                 if let Some((_, job, _)) = waiting.jobs.pop_back() {
                     let cause = machine::cause_of_start(&error).unwrap_or(MachineCause::Process);
@@ -530,12 +531,12 @@ fn no_executor(job: &Job) -> Report {
     Report::failed(job, Failure::new(FailureKind::CouldNotRun, message))
 }
 
-/// The report of a job that nobody wanted any more when its turn came: it used nothing, and that is known.
+/// The report of a job that was cancelled before its turn came: it used nothing, and that is known.
 fn nothing_done(job: &Job) -> Report {
     Report { ended: JobEnd::Cancelled, usage: job.nothing() }
 }
 
-/// Lets a hand work, times it, and survives its panic.
+/// Lets an executor work, times it, and survives its panic.
 fn perform(hand: &dyn Executor, job: &Job) -> Report {
     let began = Instant::now();
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hand.perform(job)));

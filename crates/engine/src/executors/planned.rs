@@ -1,4 +1,4 @@
-//! Hands for plans: one that a person gave answers in the planner's place, every task of any of them says who
+//! Executors for plans: one that a person gave answers in the planner's place, every task of any of them says who
 //! does it, and a run that only plans builds nothing.
 //!
 //! The plan was validated before the run was opened, and the protocol holds it to the same rules again. It
@@ -67,7 +67,7 @@ impl Executor for Planned {
     }
 }
 
-/// Parses a plan by another hand, and says of every task who does it.
+/// Parses a plan by another executor, and says of every task which worker does it.
 struct Staffing {
     worker: Worker,
     /// Whether that counts more than what the plan says.

@@ -72,8 +72,8 @@ pub(super) fn write_exploration(
     Ok(flow::Written { path: display_path(records, &records.exploration_file()?), digest: None })
 }
 
-/// What a planner decided. A verify command that names a file which nobody has and nobody makes would be found out after
-/// the work was paid for, so it is a problem of the plan.
+/// What a planner decided. A verify command that names a file which is not there and no task makes would be found out
+/// after the work was paid for, so it is a problem of the plan.
 fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
     let found = decision::parse(&asked.text);
     let mut problems = found.problems();

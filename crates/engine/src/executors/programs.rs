@@ -1,7 +1,7 @@
 //! An agent's own program, in a process tree that we own: what the `acp` and `cli` backends speak to.
 //!
 //! A thread watches each program and holds it to its limits; it never waits for a listener. When the
-//! listener goes away, or the program says more than anybody can read, all of the tree is ended.
+//! listener goes away, or the program says more than a session can read, all of the tree is ended.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -10,9 +10,9 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::recorded_script::{RecordedSession, RecordedStep};
 use ftl_agents::contract::{AgentAnswer, PartKind, Said, Verdict};
 use ftl_agents::error::AgentError;
-use ftl_agents::scripted::write::{RecordedSession, RecordedStep};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::toolset;
 use ftl_core::run::{Time, Usage};
@@ -77,7 +77,7 @@ struct Speech {
 }
 
 impl ConversationRecord {
-    /// A record of a job that is given to somebody.
+    /// A record of a job that is given to an agent.
     pub fn new(
         job: &Job,
         whom: (&str, Option<&str>),
@@ -162,7 +162,7 @@ impl ConversationRecord {
         self.line(&json!({ "ruled": call.tool, "path": path, "ruling": ruling, "why": why }));
     }
 
-    /// What a call brought.
+    /// Records the result of a call.
     pub fn on_result(&mut self, tool: &str, result: &str) {
         if self.results >= MAX_RESULTS_BYTES {
             return self.line(&json!({ "result": tool, "left_out": result.len() }));
@@ -263,8 +263,8 @@ impl ConversationRecord {
         Ok(())
     }
 
-    /// Opens the file of the lines. Conversations of the same action that nobody brought to an end are put with the
-    /// content: their files, and what they are kept as.
+    /// Opens the file of the lines. Conversations of the same action that were never brought to an end are put with
+    /// the content: their files, and what they are kept as.
     fn begin(&mut self, paper: &Records) -> Result<Vec<(String, ContentDigest)>, StoreError> {
         self.spool = Spool::create_for(paper.place(), &self.key);
         let old = paper.store().note(TALK, &self.key)?.unwrap_or_default();
@@ -325,7 +325,7 @@ impl Spool {
             self.file = self.path.parent().and_then(|folder| Spool::create(folder, &self.path).ok());
         }
         let written = self.file.as_mut().map(|file| file.write_all(line.as_bytes()));
-        // Whoever reads half a line leaves it out; a line after it would be lost as well.
+        // A reader of half a line leaves it out; a line after it would be lost as well.
         self.failed = !matches!(written, Some(Ok(())));
     }
 

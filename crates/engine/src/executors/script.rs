@@ -1,4 +1,4 @@
-//! Scripted hands: a file says what every agent and every action answers.
+//! Scripted executors: a file says what every agent and every action answers.
 //!
 //! For rehearsing a protocol without an account, for the demo and for tests. A script is honest about
 //! crashes: which rule answered which job is written down before the answer is given, so that the same
@@ -11,7 +11,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ftl_agents::scripted::rehearsal::{Rehearsal, Rule, Says};
+use ftl_agents::scripted::rehearsal::{RehearsalScript, Rule, Says};
 use ftl_core::run::{ActionTarget, FailureKind, Usage};
 use ftl_core::value::Value;
 
@@ -52,9 +52,9 @@ fn param<'a>(job: &'a Job, path: &str) -> Option<&'a Value> {
     Some(parts.fold(first, |value, part| value.field(part)))
 }
 
-/// The hand that plays a script.
+/// The executor that plays a script.
 pub struct ScriptExecutor {
-    script: Rehearsal,
+    script: RehearsalScript,
     folder: PathBuf,
     shell: Option<Arc<ScriptRunner>>,
     ledgers: Mutex<BTreeMap<RunId, Ledger>>,
@@ -69,9 +69,9 @@ struct Ledger {
 }
 
 impl ScriptExecutor {
-    /// A hand that plays a script and keeps its ledgers in that folder. Rules with a command need a
+    /// An executor that plays a script and keeps its ledgers in that folder. Rules with a command need a
     /// shell.
-    pub fn new(script: Rehearsal, folder: PathBuf, shell: Option<Arc<ScriptRunner>>) -> ScriptExecutor {
+    pub fn new(script: RehearsalScript, folder: PathBuf, shell: Option<Arc<ScriptRunner>>) -> ScriptExecutor {
         ScriptExecutor { script, folder, shell, ledgers: Mutex::default() }
     }
 
@@ -98,7 +98,7 @@ impl ScriptExecutor {
 }
 
 impl Ledger {
-    fn open(folder: &Path, run: &RunId, script: &Rehearsal) -> io::Result<Ledger> {
+    fn open(folder: &Path, run: &RunId, script: &RehearsalScript) -> io::Result<Ledger> {
         folder::make(folder)?;
         let path = folder.join(format!("{run}.ledger"));
         let file = folder::open_as(&path, OpenMode::Append, 0o644)?;
@@ -152,7 +152,7 @@ impl Executor for ScriptExecutor {
             return Report { ended: JobEnd::Cancelled, usage: usage(rule, job) };
         }
         for tool in &rule.tools {
-            // A denied call ends the task: the driver has said so to everybody already.
+            // A denied call ends the task: the driver has reported it already.
             if job.tool(tool, None).is_err() {
                 return Report { ended: JobEnd::Cancelled, usage: usage(rule, job) };
             }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn scripted(folder: &Path) -> ScriptExecutor {
-        let script = Rehearsal::parse(
+        let script = RehearsalScript::parse(
             "[[scene]]\nto = \"verify.run\"\ntimes = 2\n[[scene.step]]\noutage = \"model\"\n\
              [[scene]]\nto = \"verify.run\"\ntimes = 1\n[[scene.step]]\ndie = \"killed\"\n\
              [[scene]]\nto = \"verify.run\"\ntimes = 1\n[[scene.step]]\nsubmit = 1\n\

@@ -1,4 +1,4 @@
-//! The hand of `sh`: one script in the shell, in a process tree of its own.
+//! The executor of `sh`: one script in the shell, in a process tree of its own.
 //!
 //! The environment is built from nothing: a command gets what [`Environment`] lists and the names of
 //! its run and action, and no secret that happened to be in ours. What a protocol hands over comes as
@@ -112,7 +112,7 @@ impl ScriptRunner {
         })
     }
 
-    /// Runs a command by itself, for nobody's action: how it ended, or why it could not be run.
+    /// Runs a command by itself, for no action: how it ended, or why it could not be run.
     pub fn once(
         &self,
         command: &str,

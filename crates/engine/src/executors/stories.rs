@@ -28,7 +28,7 @@ struct Stories {
     paper: Arc<Records>,
     sites: Arc<Sites>,
     document: Option<String>,
-    /// What whoever makes stories of the document keeps to.
+    /// The rules for an agent that makes stories of the document.
     rules: String,
     inner: Arc<dyn Executor>,
 }

@@ -134,7 +134,7 @@ impl Wrapper {
 pub struct ExecutorRow {
     /// As protocols name it: an action, or `Task(role)`.
     pub name: &'static str,
-    /// Where its jobs wait.
+    /// The queue in which its jobs wait.
     pub queue: QueueKind,
     /// The function, by its path below the engine's executors or, for a gate over finished work, in `ftl_gates`.
     pub function: &'static str,
@@ -174,9 +174,9 @@ pub struct Resources {
     pub records: RecordAccess,
     /// The worktrees of the run.
     pub sites: Arc<Sites>,
-    /// Where scripts of protocols run.
+    /// The runner of scripts of protocols.
     pub shell: Arc<ScriptRunner>,
-    /// What must never be seen.
+    /// The values that no output may show.
     pub secrets: Arc<Secrets>,
     /// Who answers roles; nothing where only actions are performed.
     pub agents: Option<AgentResources>,

@@ -13,7 +13,7 @@ use ftl_folder::id::RunId;
 use ftl_records::Records;
 use ftl_store::{ContentDigest, Store as _, StoreError};
 
-/// Why conversations cannot be read.
+/// The reasons for which conversations cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TranscriptError {
     /// The store did not do it.
@@ -80,7 +80,7 @@ pub struct Conversation {
 pub struct Read {
     /// The lines after those that were read before.
     pub lines: Vec<TranscriptLine>,
-    /// Where to go on.
+    /// The byte from which to go on reading.
     pub next: usize,
 }
 
@@ -97,7 +97,7 @@ pub enum TranscriptLine {
     Arguments {
         /// The tool, in the agent's words.
         tool: String,
-        /// What it is given.
+        /// The arguments of the call.
         args: Json,
     },
     /// A tool is called.
@@ -118,7 +118,7 @@ pub enum TranscriptLine {
         /// Why it may not be made.
         why: Option<String>,
     },
-    /// What a call brought.
+    /// The result of a call.
     Result {
         /// The name of the tool that was called.
         tool: String,

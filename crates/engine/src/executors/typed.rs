@@ -10,7 +10,7 @@ use ftl_core::value::Value;
 
 use super::{Job, JobEnd, Report};
 
-/// What an action came to.
+/// The answer of an action, or why it failed.
 pub(super) type Done<A> = Result<<A as ActionDecl>::Answer, Failure>;
 
 /// Performs an action by a function of its parameters.

@@ -127,7 +127,7 @@ pub(super) fn words(value: &Value) -> String {
 pub(super) struct BriefSources<'a> {
     /// The text of files.
     pub(super) sources: Sources<'a>,
-    /// What builds may take.
+    /// The limits of builds.
     pub(super) settings: &'a BuildSettings,
     /// What is known of earlier tries at a task.
     pub(super) retried: &'a dyn Fn(&PlanTask) -> Vec<KnownFailure>,
@@ -190,7 +190,7 @@ fn overlaps(paper: &Records, task: &PlanTask) -> Result<Option<Vec<String>>, Fai
     Ok((!told.is_empty()).then_some(told))
 }
 
-/// A task as a coder is told it: what it is called, what is wanted, and how anybody can tell.
+/// A task as a coder is told it: what it is called, what is wanted, and how it can be told that it is done.
 fn story_of(plan: &CampaignPlan, task: &PlanTask) -> String {
     let name = task.slug.replace('-', " ");
     let mut letters = name.chars();

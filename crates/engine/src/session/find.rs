@@ -53,7 +53,7 @@ pub fn find(store: &dyn Store, named: &str) -> Result<RunTarget, SessionError> {
     }
 }
 
-/// Who drives a run.
+/// The driver of a run, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Driven {
     /// No living process drives it.
@@ -62,7 +62,7 @@ pub enum Driven {
     By(Option<Card>),
 }
 
-/// Who drives a run now.
+/// Looks which process drives a run now.
 pub fn driven(place: &StateFolder, row: &RunRow) -> Result<Driven, SessionError> {
     let Some(name) = &row.owner else { return Ok(Driven::ByNobody) };
     Ok(match owner::life(&place.owners(), name)? {

@@ -1,12 +1,12 @@
 //! A session: one process at work on a repository's runs.
 //!
-//! It opens runs, claims the ones that nobody drives, and drives them. A reader needs no session: the store is
+//! It opens runs, claims the ones without a driver, and drives them. A reader needs no session: the store is
 //! enough.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `find` | runs as people name them, and who drives each |
-//! | `given` | what a run is opened with beside its inputs, and where that is kept |
+//! | `options` | what a run is opened with beside its inputs, and where that is kept |
 //! | `task` | the runs of lifecycle tasks, driven with what a command has looked at |
 //! | `wiring` | how the executors of a run are put together |
 
@@ -19,7 +19,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use ftl_agents::scripted::rehearsal::Rehearsal;
+use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::catalogue::build::{Delivered, Delivery};
 use ftl_core::run::{Adoption, Entry, Run, Usage};
@@ -36,7 +36,7 @@ use crate::drive::{DriveEnd, DriveObserver, StopSignal, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::executors::agents::Listener;
 use crate::executors::worktrees::retry::kept_of_task;
-use crate::executors::worktrees::{Route, Sites};
+use crate::executors::worktrees::{LandingRoute, Sites};
 use ftl_code::commands::look::ProbeReport;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
@@ -114,7 +114,7 @@ impl fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {}
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Debug)]
 pub enum Claim {
     /// The run is ours.
@@ -131,9 +131,9 @@ pub struct Session {
     wiring: Wiring,
 }
 
-/// What a session works with.
+/// The parts that a session is made of.
 pub struct Setup {
-    /// Where the repository's state is.
+    /// The folder `.ftl` of the repository.
     pub place: StateFolder,
     /// The store that keeps the runs.
     pub store: Arc<dyn Store>,
@@ -179,7 +179,7 @@ impl Session {
         &self.wiring.place
     }
 
-    /// What must never be seen.
+    /// The values that no output may show.
     pub fn secrets(&self) -> &Secrets {
         &self.wiring.secrets
     }
@@ -225,7 +225,7 @@ impl Session {
         let owner = self.owner()?.name();
         let opened = Driver::open(self.wiring.store.clone(), self.library.clone(), (id, owner), opening, at);
         // Only a run that was refused is surely not there. After a failure of the disk it may be, and
-        // whoever resumes it must find what it was given.
+        // the process that resumes it must find what it was given.
         if matches!(opened, Err(DriveError::Refused(_))) {
             for file in &kept {
                 let _ = folder::remove(file);
@@ -254,8 +254,8 @@ impl Session {
         self.wiring.options.is_dry_run(run)
     }
 
-    /// Opens the run of a task under a name that was chosen, where the task stands. Nobody need be there to
-    /// answer roles: a word that calls for one says so when it is said.
+    /// Opens the run of a task under a name that was chosen, where the task stands. No agent need be bound to
+    /// its roles: a word that calls for one says so when it is said.
     pub fn open_task(
         &self,
         id: RunId,
@@ -270,7 +270,7 @@ impl Session {
     }
 
     /// The inputs of a run without keys. One that holds a secret of the environment is refused by its name: what is
-    /// left of it would be carried out as if somebody had said it.
+    /// left of it would be carried out as if a person had said it.
     fn clean_inputs(&self, inputs: &Fields) -> Result<Fields, SessionError> {
         for (name, value) in inputs {
             if let Some(variable) = self.wiring.secrets.variable_in(&format!("{name} {value}")) {
@@ -281,14 +281,14 @@ impl Session {
         Ok(self.wiring.secrets.redact_fields(inputs))
     }
 
-    /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did, or where a role has
-    /// no agent.
+    /// What the agents of a protocol do not enforce and a person accepted; an error where no person did, or where a
+    /// role has no agent.
     pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
-        let script = options.script.as_deref().map(Rehearsal::parse).transpose();
+        let script = options.script.as_deref().map(RehearsalScript::parse).transpose();
         let script = script.map_err(|error| SessionError::Machine(error.to_string()))?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
         let roster = self.wiring.roster_with(&options.choice)?;
-        // A protocol may ask a coder or a builder only where its plan does. Where nobody is bound and a planner
+        // A protocol may ask a coder or a builder only where its plan does. Where no agent is bound and a planner
         // names one all the same, that task is held and says so.
         let plan = options.plan.as_ref().map(|plan| self.staff(plan));
         let is_asked = |worker: Worker| match (&plan, &options.document) {
@@ -351,7 +351,7 @@ impl Session {
         self.wiring.roster_with(choice)
     }
 
-    /// Claims a run that nobody drives. An owner that lives keeps it; one that has not moved for a long
+    /// Claims a run that no process drives. An owner that lives keeps it; one that has not moved for a long
     /// time loses it if the caller is patient enough to watch that.
     pub fn claim(&self, run: &RunId, enough: &mut dyn FnMut() -> bool) -> Result<Claim, SessionError> {
         loop {
@@ -367,7 +367,7 @@ impl Session {
             match self.wiring.store.take(run, row.epoch, self.owner()?.name()) {
                 Ok(lease) => {
                     // What is left of the last owner's attempts goes before anything is asked again, and
-                    // only now: before this, they may be those of somebody who was faster.
+                    // only now: before this, they may be those of a process that was faster.
                     let ended = if row.owner.is_some() { self.end_attempts(&lease) } else { Ok(()) };
                     return self.or_give_back(&lease, ended).map(|()| Claim::Ours(lease));
                 }
@@ -421,7 +421,7 @@ impl Session {
         done
     }
 
-    /// What a run's journal holds.
+    /// The entries of a run's journal.
     pub fn entries(&self, run: &RunId) -> Result<Vec<Entry>, SessionError> {
         Ok(journal::load(&*self.wiring.store, run).map_err(DriveError::from)?)
     }
@@ -502,7 +502,7 @@ impl Session {
     }
 
     /// How a story gets where it is wanted; nothing where the person is to be asked.
-    pub fn landing(&self, run: &RunId) -> Result<Option<Route>, SessionError> {
+    pub fn landing(&self, run: &RunId) -> Result<Option<LandingRoute>, SessionError> {
         Ok(self.wiring.options.read(run)?.landing)
     }
 }

@@ -7,14 +7,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ftl_agents::scripted::MAX_SCRIPT_BYTES;
-use ftl_agents::scripted::rehearsal::Rehearsal;
+use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::Secrets;
 use ftl_core::json::JsonExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
 use crate::executors::planned;
-use crate::executors::worktrees::Route;
+use crate::executors::worktrees::LandingRoute;
 use crate::executors::worktrees::retry::Retried;
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
@@ -53,8 +53,9 @@ pub struct RunOptions {
     /// Findings of gates that the person who opens it allows.
     pub allowed: Vec<FindingAllowance>,
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
-    pub landing: Option<Route>,
-    /// Whether it is a story that was asked for by itself: whoever sees it end is told, or asked, how it lands.
+    pub landing: Option<LandingRoute>,
+    /// Whether it is a story that was asked for by itself: the person who sees it end is told, or asked, how it
+    /// lands.
     pub is_story: bool,
     /// The document of which the architect makes stories, in the planner's place.
     pub document: Option<String>,
@@ -81,7 +82,7 @@ impl RunOptions {
     }
 }
 
-/// A plan as a run keeps it: laid out for people, or on one line where nobody would read it.
+/// A plan as a run keeps it: laid out for people, or on one line where it is too long to be read.
 fn kept_plan(plan: &CampaignPlan) -> String {
     let json = plan.to_json_as_given();
     if plan.tasks.len() > MAX_LAID_OUT { json.to_string() } else { json.pretty() }
@@ -94,7 +95,7 @@ pub struct LargePlan {
     pub tasks: usize,
     /// How large it is as a run keeps it.
     pub bytes: usize,
-    /// Which limit it passes.
+    /// The limit that it passes, in words.
     pub why: String,
 }
 
@@ -122,7 +123,7 @@ pub(super) struct OptionFiles {
 }
 
 impl OptionFiles {
-    /// Those of a place.
+    /// The option files of a repository.
     pub(super) fn of(place: &StateFolder) -> OptionFiles {
         OptionFiles { folder: place.store().join("scripts") }
     }
@@ -192,7 +193,7 @@ impl OptionFiles {
     }
 
     /// The script that a run was opened with, if it was.
-    pub(super) fn read_script(&self, run: &RunId) -> Result<Option<Rehearsal>, SessionError> {
+    pub(super) fn read_script(&self, run: &RunId) -> Result<Option<RehearsalScript>, SessionError> {
         let file = self.script(run);
         if folder::metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
             return Ok(None);
@@ -202,7 +203,7 @@ impl OptionFiles {
         };
         let text =
             folder::read_to_string(&file, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
-        Rehearsal::parse(&text).map(Some).map_err(|error| wrong(error.to_string()))
+        RehearsalScript::parse(&text).map(Some).map_err(|error| wrong(error.to_string()))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The runs of tasks in a session: replayed once, driven with what a command has looked at, and with hands that are made
-//! when a step asks for them. Nothing here knows a phase or an edge.
+//! The runs of tasks in a session: replayed once, driven with what a command has looked at, and with executors that
+//! are made when a step asks for them. Nothing here knows a phase or an edge.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl ReplayedRun {
     }
 }
 
-/// Makes the hands of a task's run, when a step asks for them.
+/// Makes the executors of a task's run, when a step asks for them.
 struct TaskMaker<'a> {
     session: &'a Session,
     lease: Lease,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::contract::Lobby;
-use ftl_agents::scripted::rehearsal::Rehearsal;
+use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{ActionDecl as _, Catalogue};
@@ -123,7 +123,7 @@ impl Wiring {
         Ok(Workplace { workshop, sites: Some(sites), records })
     }
 
-    /// Where scripts of protocols run.
+    /// Makes the runner of scripts of protocols.
     fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
         let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
         let shell = ScriptRunner::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
@@ -162,7 +162,12 @@ impl Wiring {
     }
 
     /// Has a script answer what it names, and what nothing else performs.
-    fn play(&self, workshop: ExecutorPool, script: Rehearsal, shell: Arc<ScriptRunner>) -> ExecutorPool {
+    fn play(
+        &self,
+        workshop: ExecutorPool,
+        script: RehearsalScript,
+        shell: Arc<ScriptRunner>,
+    ) -> ExecutorPool {
         let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
         let scripted = Arc::new(ScriptExecutor::new(script, self.options.folder(), Some(shell)));
         let workshop =
@@ -170,7 +175,7 @@ impl Wiring {
         workshop.otherwise(scripted)
     }
 
-    /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
+    /// The executor that asks agents, as the settings bind them, or as the person has chosen for the run.
     fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster_with(choice)?, self.lobby()?);
         let hall = hide_named(&self.config, Hall::new(&roster, &variable, &lobby.folder));
@@ -238,7 +243,7 @@ impl Wiring {
     }
 }
 
-/// Everything that nobody may see: what the settings name, keys of agents, in variables and files, and of the
+/// Everything that no output may show: what the settings name, keys of agents, in variables and files, and of the
 /// embeddings' endpoint; and what our own environment holds by its name or its look. Settings that cannot be read
 /// name nothing.
 /// What the environment only seems to hold is spared where it is a part of the repository's path or names a file of
@@ -252,7 +257,7 @@ pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     secrets.add_environment(std::env::vars_os().filter_map(texts));
     let environment = config.environment();
     environment.secrets().for_each(|value| secrets.hide(value));
-    // Whoever passes a secret on by its name wants it used, not shown.
+    // A person who passes a secret on by its name wants it used, not shown.
     for value in environment.passed().filter(|name| is_secret_name(name)).filter_map(variable) {
         secrets.hide(&value);
     }
@@ -276,9 +281,9 @@ pub(super) fn variable(name: &str) -> Option<String> {
 /// What is wrong with the prompts in the repository's own folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptsError {
-    /// The folder.
+    /// The folder that holds the prompts.
     pub folder: PathBuf,
-    /// What is wrong.
+    /// The mistake, in words.
     pub message: String,
 }
 

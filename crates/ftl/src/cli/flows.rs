@@ -32,7 +32,7 @@ pub(crate) enum Campaign {
     Run(Flow),
 
     #[command(flatten)]
-    Verb(ftl_compat::Campaign),
+    Verb(ftl_compat::CampaignVerb),
 }
 
 /// How a flow is asked for.
@@ -150,7 +150,7 @@ fn tokens(text: &str) -> Result<u64, LimitError> {
     limit(Unit::Count, text)
 }
 
-/// A limit of nothing would let an agent work whose use nobody knows.
+/// A limit of nothing would let an agent work whose use is not known.
 fn limit(unit: Unit, text: &str) -> Result<u64, LimitError> {
     match unit.parse(text) {
         Ok(0) => Err(LimitError::Nothing),

@@ -1,6 +1,6 @@
 //! Asking a person at the terminal what a run asks, and driving it on with the answer.
 //!
-//! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
+//! A person who cannot answer is not asked: without a terminal on both sides the run rests, and its last line says
 //! how to answer it. While a person thinks the run is not held: the first answer from elsewhere is taken.
 
 use ftl_command::session::session_failure;
@@ -25,7 +25,7 @@ pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;
 /// How often a signal is looked for while a person thinks.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What a person typed.
+/// The answer that a person typed.
 pub(super) enum Typed {
     /// A line that was typed, without its end.
     Line(String),

@@ -1,6 +1,6 @@
 //! `ftl check`: what is proven about protocols, and what is wrong with them.
 
-use ftl_command::protocol_loader::{LoadedTarget, Shelf, Unreadable, is_built_in};
+use ftl_command::protocol_loader::{LoadedProtocols, LoadedTarget, Unreadable, is_built_in};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out};
 use ftl_core::value::Name;
 use ftl_language::check::VERDICTS;
@@ -20,7 +20,7 @@ const LABEL: usize = 12;
 
 /// Checks what was asked for, and says so.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<ExitStatus, CommandError> {
-    let (shelf, found) = Shelf::with(cli, &asked.what)?;
+    let (shelf, found) = LoadedProtocols::with(cli, &asked.what)?;
     let subject = if asked.what.is_empty() { Subject::all(&shelf) } else { Subject::of(&shelf, found) };
     for unreadable in subject.passed_over(&shelf) {
         out.warning(&unreadable.failure);
@@ -33,9 +33,9 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<ExitStat
     Ok(if subject.is_sound() { ExitStatus::Done } else { ExitStatus::Error })
 }
 
-/// What a check is about.
+/// The document that a check is about.
 struct Subject<'a> {
-    shelf: &'a Shelf,
+    shelf: &'a LoadedProtocols,
     protocols: Vec<&'a Protocol>,
     /// Documents that define no protocol.
     strays: Vec<&'a (u32, Vec<Problem>)>,
@@ -43,7 +43,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn all(shelf: &'a Shelf) -> Subject<'a> {
+    fn all(shelf: &'a LoadedProtocols) -> Subject<'a> {
         Subject {
             shelf,
             protocols: shelf.library.protocols().collect(),
@@ -53,7 +53,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Each thing once, in the order in which it was asked for.
-    fn of(shelf: &'a Shelf, found: Vec<LoadedTarget>) -> Subject<'a> {
+    fn of(shelf: &'a LoadedProtocols, found: Vec<LoadedTarget>) -> Subject<'a> {
         let mut subject =
             Subject { shelf, protocols: Vec::new(), strays: Vec::new(), unreadable: Vec::new() };
         for one in found {
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Documents that could not be read and are not what was asked for.
-    fn passed_over(&self, shelf: &'a Shelf) -> impl Iterator<Item = &'a Unreadable> {
+    fn passed_over(&self, shelf: &'a LoadedProtocols) -> impl Iterator<Item = &'a Unreadable> {
         shelf.left_out.iter().filter(|one| !self.unreadable.iter().any(|other| other.path == one.path))
     }
 

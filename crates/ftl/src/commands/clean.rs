@@ -1,4 +1,4 @@
-//! `ftl clean`: what ended runs have left in git and nobody needs any more, listed first and taken away when told.
+//! `ftl clean`: what ended runs have left in git and is of no use any more, listed first and taken away when told.
 //!
 //! What is taken away can be brought back for seven days. Nothing of a run that goes on is ever listed.
 

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use ftl_command::input::text_of;
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
-use ftl_command::trust::Scope;
+use ftl_command::trust::TrustScope;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session, signals};
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::run::{Action, ActionId, ActionTarget, End, ROOT};
@@ -16,7 +16,7 @@ use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::Opening;
 use ftl_engine::executors::stories::MAX_DOCUMENT_BYTES;
-use ftl_engine::executors::worktrees::Route;
+use ftl_engine::executors::worktrees::LandingRoute;
 use ftl_engine::forge::Reached;
 use ftl_engine::session::{RunOptions, Session};
 use ftl_folder::id::RunId;
@@ -39,7 +39,7 @@ const CODER: &str = "coder";
 /// The longest name of a document, as an objective says it.
 const MAX_NAME_LETTERS: usize = 120;
 
-/// `ftl code`.
+/// `ftl code`: stories of a document, or one story.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Code, out: &Out) -> Result<ExitStatus, CommandError> {
     match (&asked.from, &asked.story) {
         (Some(file), _) => stories(cli, asked, file, out),
@@ -95,12 +95,12 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<ExitSt
     let allowed = allowances(cli, &place, &asked.work.allow)?;
     needs_git(&place)?;
     let inputs = [(Name::from("story"), Value::text(text))].into();
-    let library = can_be_opened(Shelf::load(cli)?, CODER, &inputs)?;
+    let library = can_be_opened(LoadedProtocols::load(cli)?, CODER, &inputs)?;
     let choice = asked.work.chosen.choice();
-    let session = session::open_with(cli, library, Scope::Runs(&[CODER], Some(&choice)), out)?;
+    let session = session::open_with(cli, library, TrustScope::Runs(&[CODER], Some(&choice)), out)?;
     agent_follower::follow(&session, asked.work.talk);
     let landing = route(asked.land.unwrap_or(session.config().settings().landing.how));
-    if landing == Some(Route::PullRequest) {
+    if landing == Some(LandingRoute::PullRequest) {
         needs_forge(&session)?;
     }
     let mut terms = session.config().terms(session.library());
@@ -183,13 +183,13 @@ pub(super) fn needs_forge(session: &Session) -> Result<(), CommandError> {
 }
 
 /// How the work gets where it is wanted; nothing where the person is to be asked.
-fn route(how: LandingHow) -> Option<Route> {
+fn route(how: LandingHow) -> Option<LandingRoute> {
     match how {
         LandingHow::Ask => None,
-        LandingHow::FastForward => Some(Route::Branch(Delivery::FastForward)),
-        LandingHow::Squash => Some(Route::Branch(Delivery::Squash)),
-        LandingHow::BranchOnly => Some(Route::Branch(Delivery::BranchOnly)),
-        LandingHow::PullRequest => Some(Route::PullRequest),
+        LandingHow::FastForward => Some(LandingRoute::Branch(Delivery::FastForward)),
+        LandingHow::Squash => Some(LandingRoute::Branch(Delivery::Squash)),
+        LandingHow::BranchOnly => Some(LandingRoute::Branch(Delivery::BranchOnly)),
+        LandingHow::PullRequest => Some(LandingRoute::PullRequest),
     }
 }
 
@@ -198,7 +198,7 @@ fn end(
     wheel: &ForegroundRun<'_>,
     run: &RunId,
     left: &Left,
-    landing: Option<Route>,
+    landing: Option<LandingRoute>,
 ) -> Result<ExitStatus, CommandError> {
     let out = wheel.out;
     let values = values(wheel.session, run)?;
@@ -235,7 +235,7 @@ fn end(
     Ok(exit_of(left))
 }
 
-/// What a run ended with.
+/// The values of a run's end.
 fn values(session: &Session, run: &RunId) -> Result<Fields, CommandError> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let end = machine.instance(ROOT).and_then(|root| root.end.as_ref());
@@ -276,8 +276,8 @@ mod tests {
     #[test]
     fn landings_are_known_by_their_words() {
         let delivery = |word: &str| LandingHow::parse(word).and_then(route);
-        assert_eq!(delivery("ff"), Some(Route::Branch(Delivery::FastForward)));
-        let branch_only = Some(Route::Branch(Delivery::BranchOnly));
+        assert_eq!(delivery("ff"), Some(LandingRoute::Branch(Delivery::FastForward)));
+        let branch_only = Some(LandingRoute::Branch(Delivery::BranchOnly));
         assert_eq!((delivery("branch-only"), delivery("ask")), (branch_only, None));
     }
 }

@@ -1,6 +1,6 @@
 //! `ftl config`: every setting, its value, and where the value comes from.
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_settings::config::Shown;
 use ftl_settings::origin::Origin;
@@ -14,7 +14,7 @@ const MAX_VALUE: usize = 24;
 pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let shown = session::config(&place)?.list_all();
-    session::check_policies(&place, &Shelf::load(cli)?.library)?;
+    session::check_policies(&place, &LoadedProtocols::load(cli)?.library)?;
     if out.is_json() {
         let row = |one: &Shown| json!({ "key": one.key, "value": one.value, "origin": one.origin.to_string(), "about": one.about });
         let rows: Vec<Json> = shown.iter().map(row).collect();

@@ -2,7 +2,7 @@
 //!
 //! Only the words of the agents are played from a script. The repository, the worktrees, the edits, the tests,
 //! the gates, the lessons and the commits are real. It writes into a folder of its own and nowhere else, and
-//! it reads nobody's git configuration.
+//! it reads no person's git configuration.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -51,7 +51,7 @@ const SETTINGS: &str = include_str!("../../demo/config.toml");
 const SCRIPT: &str = include_str!("../../demo/script.toml");
 const LESSON: &str = include_str!("../../demo/lesson.json");
 
-/// How long each step of an agent takes where somebody watches on the page.
+/// How long each step of an agent takes where a person watches on the page.
 const STEP: &str = "1500ms";
 
 /// Makes the repository and runs the campaign in it.
@@ -132,7 +132,7 @@ fn folder(named: Option<&Path>) -> Result<PathBuf, CommandError> {
 }
 
 fn lay_out(folder: &Path, is_watched: bool) -> std::io::Result<()> {
-    // Whoever watches wants to see each step.
+    // A person who watches wants to see each step.
     let slow = SCRIPT.replace("[[scene.step]]", &format!("[[scene.step]]\ndelay = \"{STEP}\""));
     let script = if is_watched { slow.as_str() } else { SCRIPT };
     let settings = [(".ftl/config.toml", SETTINGS, false), (".ftl/demo.toml", script, false)];
@@ -148,8 +148,8 @@ fn lay_out(folder: &Path, is_watched: bool) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A first commit of the program, in nobody's name and under nobody's settings. What is ours stays out of it, as
-/// `ftl` itself keeps it out later.
+/// A first commit of the program, in the name of the demo and under no user's settings. What is ours stays out of it,
+/// as `ftl` itself keeps it out later.
 fn commit(folder: &Path) -> Result<(), CommandError> {
     let person = Person { name: String::from("ftl demo"), email: String::from("demo@localhost") };
     ftl_git::make_repository(folder, &person, "/.ftl/\n", "A till that is not written yet")
@@ -185,7 +185,7 @@ fn after(folder: &Path) -> String {
     let place = safe(&folder.display().to_string());
     let tests =
         tests(folder).map_or(String::new(), |(passed, all)| format!("{passed} of {all} tests pass now. "));
-    // Whoever has not installed it yet would look for it in vain.
+    // A person who has not installed it yet would look for it in vain.
     let own = std::env::current_exe().ok().filter(|_| on_path("ftl").is_none());
     let ftl = own.map_or_else(|| String::from("ftl"), |path| safe(&path.display().to_string()));
     let (query, undo) = (format!("{ftl} memory query octal"), format!("{ftl} undo"));

@@ -53,7 +53,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<ExitStatu
     Ok(ExitStatus::Done)
 }
 
-/// Where work is looked for.
+/// The places in which work is looked for.
 struct Work<'a> {
     target: &'a RunView,
     repo: &'a Repo,
@@ -252,7 +252,7 @@ fn file_label(file: &FileLines) -> String {
     }
 }
 
-/// `12 ++++++---`
+/// The bar of a file: `12 ++++++---`, shortened where a file has more lines than fit.
 fn bar((more, less): (u64, u64), most: u64) -> String {
     let cells = |lines: u64| {
         let cells = if most <= MAX_BAR { lines } else { (lines * MAX_BAR).div_ceil(most) };

@@ -5,7 +5,7 @@ mod work;
 
 use std::sync::Arc;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_doctor::loss::{self, LossError};
 use ftl_doctor::{DoctorFinding, Examination, Level, examine};
@@ -26,7 +26,8 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Doctor, out: &Out) -> Result<ExitSta
         place.check().map_err(|error| session::place_failure(&place, &error))?;
         return accept_loss(cli, &place, asked.reason.as_deref().unwrap_or_default(), out);
     }
-    let library = if asked.deep { Shelf::load(cli).ok().map(|shelf| Arc::new(shelf.library)) } else { None };
+    let library =
+        if asked.deep { LoadedProtocols::load(cli).ok().map(|shelf| Arc::new(shelf.library)) } else { None };
     let settings = session::config_files(&place);
     let config = Config::load(&settings).unwrap_or_default();
     let found = examine(&Examination { place: place.clone(), settings, library, deep: asked.deep });

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ftl_command::protocol_loader::{LoadedTarget, Shelf};
+use ftl_command::protocol_loader::{LoadedProtocols, LoadedTarget};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_language::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
 use ftl_language::library::Protocol;
@@ -21,7 +21,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<ExitStatu
             format!("--write puts diagrams and tables in order; it writes no {}", asked.format.word());
         return Err(CommandError::usage(message, "leave --format out, or write to a file with --output"));
     }
-    let (shelf, found) = Shelf::with(cli, std::slice::from_ref(&asked.what))?;
+    let (shelf, found) = LoadedProtocols::with(cli, std::slice::from_ref(&asked.what))?;
     let name = match found.into_iter().next() {
         Some(LoadedTarget::Protocol(name)) => name,
         Some(LoadedTarget::Stray(file)) => return stray(&shelf, file, out),
@@ -45,13 +45,13 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<ExitStatu
 }
 
 /// A document that defines no protocol cannot be drawn; its problems say why.
-fn stray(shelf: &Shelf, file: u32, out: &Out) -> Result<ExitStatus, CommandError> {
+fn stray(shelf: &LoadedProtocols, file: u32, out: &Out) -> Result<ExitStatus, CommandError> {
     let strays = shelf.library.strays().iter().filter(|(stray, _)| *stray == file);
     let problems: Vec<Problem> = strays.flat_map(|(_, problems)| problems.iter().cloned()).collect();
     refuse(shelf, &problems, out)
 }
 
-fn refuse(shelf: &Shelf, problems: &[Problem], out: &Out) -> Result<ExitStatus, CommandError> {
+fn refuse(shelf: &LoadedProtocols, problems: &[Problem], out: &Out) -> Result<ExitStatus, CommandError> {
     let sources = shelf.library.sources();
     out.beside(&problems::render(problems, sources));
     if out.is_json() {
@@ -105,7 +105,7 @@ fn save(path: &Path, text: &str) -> Result<bool, CommandError> {
 
 /// Puts the drawings in the document of a protocol right.
 fn mend(
-    shelf: &Shelf,
+    shelf: &LoadedProtocols,
     protocol: &Protocol,
     machine: &Machine,
     out: &Out,
@@ -152,7 +152,7 @@ fn still_the_same(path: &Path, text: &str) -> Result<(), CommandError> {
     }
 }
 
-fn own_file(shelf: &Shelf, protocol: &Protocol) -> Result<PathBuf, CommandError> {
+fn own_file(shelf: &LoadedProtocols, protocol: &Protocol) -> Result<PathBuf, CommandError> {
     let path = shelf.path(protocol).map(Path::to_owned);
     path.ok_or_else(|| {
         let name = &protocol.name;

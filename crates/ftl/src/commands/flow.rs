@@ -12,21 +12,21 @@ use std::path::Path;
 use ftl_code::commands::look::{self, ProbeReport};
 use ftl_code::finding::AllowanceError;
 use ftl_command::input::{check_words, text_of};
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
-use ftl_command::trust::Scope;
+use ftl_command::trust::TrustScope;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{End, Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::Opening;
-use ftl_engine::executors::worktrees::Route;
+use ftl_engine::executors::worktrees::LandingRoute;
 use ftl_engine::session::{RunOptions, Session, check_plan, find};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::FindingAllowance;
-use ftl_git::Answer;
+use ftl_git::GitAnswer;
 use ftl_process::Cancel;
 use ftl_records::decision;
 use ftl_records::plan_file::missing_files;
@@ -49,7 +49,7 @@ const MAX_LOOKED_AT: usize = 3;
 /// The input that says what a flow is to reach.
 const OBJECTIVE: &str = "objective";
 
-/// How the work of a flow lands when nobody can be asked.
+/// How the work of a flow lands when no person can be asked.
 const UNASKED: LandingHow = LandingHow::BranchOnly;
 
 /// One of the two flows.
@@ -77,12 +77,12 @@ impl Which {
     }
 }
 
-/// `ftl task run`.
+/// `ftl task run`: one task from an objective to a landed commit.
 pub(crate) fn task(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     run(cli, Which::Task, flow, out)
 }
 
-/// `ftl campaign run`.
+/// `ftl campaign run`: an objective, planned and built task by task.
 pub(crate) fn campaign(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<ExitStatus, CommandError> {
     run(cli, Which::Campaign, flow, out)
 }
@@ -198,10 +198,10 @@ fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<ExitSta
 fn load_beside(
     cli: &GlobalArgs,
     look: impl FnOnce() -> Result<(), CommandError> + Send,
-) -> Result<Shelf, CommandError> {
+) -> Result<LoadedProtocols, CommandError> {
     std::thread::scope(|scope| {
         let looking = scope.spawn(look);
-        let shelf = Shelf::load(cli);
+        let shelf = LoadedProtocols::load(cli);
         match looking.join() {
             Ok(seen) => seen.and(shelf),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -229,7 +229,7 @@ pub(super) fn carry_out(
     let inputs = with_options(inputs, &protocol, &shelf, options);
     let library = can_be_opened(shelf, &protocol, &inputs)?;
     let choice = options.work.chosen.choice();
-    let session = session::open_with(cli, library, Scope::Runs(&[&protocol], Some(&choice)), out)?;
+    let session = session::open_with(cli, library, TrustScope::Runs(&[&protocol], Some(&choice)), out)?;
     agent_follower::follow(&session, options.work.talk);
     let mut terms = session.config().terms(session.library());
     options.work.chosen.limit(&mut terms);
@@ -255,7 +255,7 @@ pub(super) fn carry_out(
         jobs: options.jobs.map(usize::from),
         tools: options.tools,
         allowed,
-        landing: pulls.then_some(Route::PullRequest),
+        landing: pulls.then_some(LandingRoute::PullRequest),
         choice,
         ..run_options
     };
@@ -331,7 +331,12 @@ fn look_at_commands(session: &Session, plan: Option<&CampaignPlan>, out: &Out) -
 }
 
 /// What the protocol of a flow is given, with what the options say.
-fn with_options(mut inputs: Fields, protocol: &str, shelf: &Shelf, options: &FlowOptions) -> Fields {
+fn with_options(
+    mut inputs: Fields,
+    protocol: &str,
+    shelf: &LoadedProtocols,
+    options: &FlowOptions,
+) -> Fields {
     let land_partial = Name::from("land_partial");
     let program = shelf.library.program(protocol);
     // A plan of one task is complete or has nothing that could land.
@@ -420,11 +425,11 @@ pub(super) fn needs_git(place: &StateFolder) -> Result<(), CommandError> {
     ))
 }
 
-/// What git says of a repository whose files belong to somebody else.
+/// What git says of a repository whose files belong to another user.
 const DUBIOUS: &str = "detected dubious ownership";
 
 /// Asks git about the repository, in the language of its messages.
-fn ask_git(place: &StateFolder, words: &[&str]) -> Result<Answer, CommandError> {
+fn ask_git(place: &StateFolder, words: &[&str]) -> Result<GitAnswer, CommandError> {
     ftl_git::ask(place.root(), words).map_err(|error| {
         CommandError::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
     })
@@ -442,7 +447,7 @@ pub(crate) fn is_asked(out: &Out) -> bool {
     !out.is_json() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Has the work stay on its branch where nobody can be asked and the settings say nothing; whether it will.
+/// Has the work stay on its branch where no person can be asked and the settings say nothing; whether it will.
 fn stands_in(terms: &mut Terms, protocol: &str, asks_how: Option<String>) -> bool {
     let said = asks_how.as_deref().into_iter().chain([protocol, "*"]);
     if said.into_iter().any(|key| terms.policies.contains_key(key)) {

@@ -60,7 +60,7 @@ pub(crate) struct LogLines<'a> {
     pub(crate) run: &'a RunId,
     /// Only those of this instance.
     pub(crate) only: Option<InstanceId>,
-    /// What is before each line.
+    /// The text before each line.
     pub(crate) before: &'a str,
     /// Passes over what only keeps the books.
     pub(crate) fold: Option<Fold>,

@@ -1,8 +1,8 @@
 //! `ftl mcp`: the tools of an agent's state over the Model Context Protocol, on standard input and output.
 //!
 //! Started by an agent's own program inside of a run, it passes calls on to the window of that agent's
-//! session and offers exactly what the window offers. Started by anybody else, it offers the lessons of the
-//! repository to look at. It decides nothing: who rules on a call sits behind the window. Nothing but the
+//! session and offers exactly what the window offers. Started by a person or another program, it offers the lessons
+//! of the repository to look at. It decides nothing: who rules on a call sits behind the window. Nothing but the
 //! protocol goes to standard output.
 
 use std::path::Path;

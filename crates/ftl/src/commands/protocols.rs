@@ -1,6 +1,6 @@
 //! `ftl protocols`: every protocol, where it comes from, and whether it is sound.
 
-use ftl_command::protocol_loader::{Shelf, is_built_in};
+use ftl_command::protocol_loader::{LoadedProtocols, is_built_in};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out};
 use ftl_language::library::Protocol;
 use ftl_language::source::DocumentOrigin;
@@ -15,7 +15,7 @@ const SHORT_DIGEST: usize = 12;
 
 /// `ftl protocols`: each with origin, size and digest.
 pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
-    let shelf = Shelf::load(cli)?;
+    let shelf = LoadedProtocols::load(cli)?;
     if out.is_json() {
         out.json(&as_json(&shelf))?;
     } else {
@@ -32,7 +32,7 @@ pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandErro
     Ok(ExitStatus::Done)
 }
 
-fn as_json(shelf: &Shelf) -> Json {
+fn as_json(shelf: &LoadedProtocols) -> Json {
     let sources = shelf.library.sources();
     let row = |protocol: &Protocol| {
         let mut row = json!({
@@ -66,7 +66,7 @@ fn replaces(protocol: &Protocol) -> bool {
     protocol.origin != DocumentOrigin::BuiltIn && is_built_in(&protocol.name)
 }
 
-fn table(shelf: &Shelf) -> String {
+fn table(shelf: &LoadedProtocols) -> String {
     let titles = ["NAME", "CHECK", "STATES", "EDGES", "BOARD", "DELIVERY", "DIGEST", "ORIGIN"];
     let mut rows = vec![titles.map(|title| paint(paint::QUIET, title)).to_vec()];
     rows.extend(shelf.library.protocols().map(|protocol| row(shelf, protocol)));
@@ -79,7 +79,7 @@ fn table(shelf: &Shelf) -> String {
     rows.iter().map(line).collect()
 }
 
-fn row(shelf: &Shelf, protocol: &Protocol) -> Vec<String> {
+fn row(shelf: &LoadedProtocols, protocol: &Protocol) -> Vec<String> {
     let (errors, _) = problems::count(&protocol.findings.problems);
     let check = match errors {
         0 => paint(paint::GOOD, "ok"),

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ftl_agents::scripted::MAX_SCRIPT_BYTES;
-use ftl_agents::scripted::rehearsal::Rehearsal;
-use ftl_command::protocol_loader::{LoadedTarget, Shelf};
+use ftl_agents::scripted::rehearsal::RehearsalScript;
+use ftl_command::protocol_loader::{LoadedProtocols, LoadedTarget};
 use ftl_command::session::session_failure;
-use ftl_command::trust::Scope;
+use ftl_command::trust::TrustScope;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{End, Entry, Event, Input, Run as Machine, Standing, Terms};
@@ -54,10 +54,10 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
     session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(|file| script(file, out)).transpose()?;
     let inputs = inputs(&asked.inputs)?;
-    let shelf = Shelf::load(cli)?;
+    let shelf = LoadedProtocols::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
     // A script that answers everything asks no agent, but what is bound is bound.
-    let scope = Scope::Runs(&[&asked.protocol], Some(&Choice::default()));
+    let scope = TrustScope::Runs(&[&asked.protocol], Some(&Choice::default()));
     let session = session::open_with(cli, library, scope, out)?;
     agent_follower::follow(&session, asked.talk);
     let mut terms = session.config().terms(session.library());
@@ -81,7 +81,11 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
 }
 
 /// What is wrong with a name or an input is told before a store is made for it.
-pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, CommandError> {
+pub(crate) fn can_be_opened(
+    shelf: LoadedProtocols,
+    name: &str,
+    inputs: &Fields,
+) -> Result<Arc<Library>, CommandError> {
     match shelf.find_name(name)? {
         LoadedTarget::Protocol(_) => {}
         LoadedTarget::Stray(_) => {
@@ -113,7 +117,7 @@ fn input_hint(input: &InputCode) -> String {
     if input.default.is_some() { format!("[{}=…]", input.name) } else { format!("{}=…", input.name) }
 }
 
-/// Takes runs over that nobody drives, and drives them on.
+/// Takes over runs without a driver, and drives them on.
 pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
@@ -151,7 +155,7 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
     let session = session::open(cli)?;
     let opened: Vec<Summary> = rows.iter().map(known::summary).collect();
     let protocols: Vec<&str> = opened.iter().map(|one| &*one.protocol).collect();
-    session::require_trust(&session, Scope::Runs(&protocols, None), out)?;
+    session::require_trust(&session, TrustScope::Runs(&protocols, None), out)?;
     agent_follower::follow(&session, asked.talk);
     let stop = signals::stop(out)?;
     match rows.as_slice() {
@@ -195,7 +199,7 @@ fn held_document(known: &RunOverview) -> Json {
     json!({ "run": run, "state": summary.state, "why": summary.reason, "command": command })
 }
 
-/// The runs that go on by themselves once somebody drives them, and that nobody drives; and those that are held, which
+/// The runs that go on by themselves once a process drives them, and that none drives; and those that are held, which
 /// go on when a person names them.
 fn waiting_for_a_driver(
     place: &StateFolder,
@@ -268,7 +272,7 @@ pub(crate) struct ForegroundRun<'a> {
 }
 
 impl<'a> ForegroundRun<'a> {
-    /// A wheel that shows the progress of one run.
+    /// Drives runs for a command, and shows the progress of one.
     pub(crate) fn new(session: &'a Session, stop: &'a StopSignal, out: &'a Out) -> ForegroundRun<'a> {
         ForegroundRun { session, stop, out, several: false }
     }
@@ -316,7 +320,7 @@ impl<'a> ForegroundRun<'a> {
         }
     }
 
-    /// Takes a run over as soon as nobody drives it, and drives it on. `None` when another process drives
+    /// Takes a run over as soon as no other process drives it, and drives it on. `None` when another process drives
     /// it and it is enough: what was waited for is there, or a signal came.
     pub(crate) fn take_over(
         &self,
@@ -328,7 +332,7 @@ impl<'a> ForegroundRun<'a> {
         lease.map(|lease| self.drive_claimed(&lease)).transpose()
     }
 
-    /// Claims a run as soon as nobody drives it. `None` when another process does and it is enough.
+    /// Claims a run as soon as no other process drives it. `None` when one does and it is enough.
     pub(crate) fn claim_when_free(
         &self,
         run: &RunId,
@@ -362,7 +366,7 @@ impl<'a> ForegroundRun<'a> {
         rest.map_err(|error| session_failure(&error))
     }
 
-    /// Says who drives a run, if somebody does, and what this process does meanwhile.
+    /// Says who drives a run, if a process does, and what this process does meanwhile.
     fn tell_driver(&self, run: &RunId, doing: &str) -> Result<(), CommandError> {
         let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
         let Some(row) = row else { return Ok(()) };
@@ -381,7 +385,7 @@ impl<'a> ForegroundRun<'a> {
         row.is_none_or(|row| row.settled || row.owner.is_none())
     }
 
-    /// Whether nobody owns a run: its owner has given it back.
+    /// Whether a run has no owner: its last one has given it back.
     fn is_free(&self, run: &RunId) -> bool {
         let row = self.session.store().run(run).ok().flatten();
         row.is_none_or(|row| row.owner.is_none())
@@ -661,7 +665,7 @@ fn script(path: &Path, out: &Out) -> Result<String, CommandError> {
         )
     };
     let text = folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))?;
-    if Rehearsal::parse(&text).map_err(|error| wrong(error.to_string()))?.is_old {
+    if RehearsalScript::parse(&text).map_err(|error| wrong(error.to_string()))?.is_old {
         let path = path.display();
         out.note(&format!(
             "`{path}` has [[answer]]s, as earlier versions wrote them: it is read as [[scene]]s"
@@ -726,13 +730,14 @@ mod tests {
                 .unwrap();
         let inputs = Fields::from([(Name::from("objective"), Value::text("o"))]);
         let opened = |name: &str| {
-            let shelf = Shelf::load(&cli.global).unwrap_or_else(|failure| panic!("{}", failure.message));
+            let shelf =
+                LoadedProtocols::load(&cli.global).unwrap_or_else(|failure| panic!("{}", failure.message));
             let library = can_be_opened(shelf, name, &inputs).map_err(|failure| failure.message)?;
             needed(&library, name);
             Ok::<_, String>(library)
         };
         assert_eq!(opened("task").unwrap().looked_at(), (vec!["builder", "task"], vec![]));
-        // One that replaces an embedded one is checked, and so is what stands beside it.
+        // One that replaces an embedded one is checked, and so are the documents beside it.
         let folder = root.path().join(".ftl/protocols");
         std::fs::create_dir_all(&folder).unwrap();
         let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();

@@ -103,7 +103,7 @@ fn rules(rules: &[RoleRule]) -> Json {
     rules.iter().map(|rule| json!({ "name": rule.word(), "about": rule.about() })).collect()
 }
 
-/// The prompts of the repository: those of the program, and what stands in their place.
+/// The prompts of the repository: those of the program, or its own in their place.
 fn own_prompts(cli: &GlobalArgs) -> Result<Prompts, CommandError> {
     let place = session::place(cli)?;
     prompts(&place).map_err(|error| {

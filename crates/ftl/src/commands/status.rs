@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, records, session};
 use ftl_core::amount::Unit;
@@ -107,7 +107,7 @@ fn replayed(
 ) -> Result<(Machine, InstanceId), CommandError> {
     let run = &target.row.run;
     let entries = journal::load(store, run).map_err(|error| session::drive_failure(&error.into()))?;
-    let machine = Machine::replay(Arc::new(Shelf::load(cli)?.library), &entries);
+    let machine = Machine::replay(Arc::new(LoadedProtocols::load(cli)?.library), &entries);
     if machine.instance(target.instance).is_none() {
         return Err(why::no_instance(run, target.instance, machine.instances().len()));
     }

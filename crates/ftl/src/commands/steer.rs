@@ -1,12 +1,12 @@
 //! `ftl answer`, `ftl override`, `ftl raise`, `ftl stop`: what a person tells a run.
 //!
-//! Every one of them leaves an order in the store first. The process that drives the run takes it; if nobody
+//! Every one of them leaves an order in the store first. The process that drives the run takes it; if none
 //! does, this process takes the run over, carries the order out and drives it on.
 
 use std::io::Read as _;
 
 use ftl_command::session::session_failure;
-use ftl_command::trust::Scope;
+use ftl_command::trust::TrustScope;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_core::amount::Unit;
 use ftl_core::run::{ActionId, InstanceId};
@@ -164,7 +164,7 @@ fn asking(session: &Session, target: &RunTarget, action: ActionId) -> Result<Ins
     Ok(asks.unwrap_or(target.instance))
 }
 
-/// Sends an order, sees that it is taken, and drives the run on where nobody else does: an owner that
+/// Sends an order, sees that it is taken, and drives the run on where no other process does: an owner that
 /// is dead, or has not moved for as long as one may be silent, loses it.
 fn carry_out(
     session: &Session,
@@ -177,7 +177,7 @@ fn carry_out(
     // Whoever may have to drive the run on takes orders from its protocol; ending it needs nothing.
     if !wait.no_wait && !matches!(order, Order::Stop { .. }) {
         let opened = known::summary(&target.row);
-        session::require_trust(session, Scope::Runs(&[&opened.protocol], None), out)?;
+        session::require_trust(session, TrustScope::Runs(&[&opened.protocol], None), out)?;
     }
     let number = session.send(run, order).map_err(|error| session_failure(&error))?;
     if wait.no_wait {

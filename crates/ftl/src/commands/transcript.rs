@@ -126,7 +126,7 @@ impl Shown {
         out.text(&text)
     }
 
-    /// A call that nobody ruled on.
+    /// A call without a ruling.
     fn flush(&mut self) -> String {
         self.call.take().map_or_else(String::new, |call| row(&paint(paint::STRONG, "calls"), &call))
     }

@@ -1,7 +1,7 @@
 //! `ftl trust`: the files of a repository that `ftl` takes orders from, how each stands, and a person's word for them.
 
-use ftl_command::protocol_loader::Shelf;
-use ftl_command::trust::{self, Orders, OrdersFile, Scope, Standing};
+use ftl_command::protocol_loader::LoadedProtocols;
+use ftl_command::trust::{self, Orders, OrdersFile, TrustScope, TrustStanding};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session};
 use ftl_settings::trust::{TrustList, is_digest};
 use ftl_view::paint::{self, paint, safe};
@@ -20,8 +20,8 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Trust, out: &Out) -> Result<ExitStat
         let message = format!("`{wrong}` is no digest");
         return Err(CommandError::usage(message, "write the 64 letters that `sha256sum FILE` prints"));
     }
-    let (config, library) = (session::config(&place)?, Shelf::load(cli)?.library);
-    let files = Orders { place: &place, config: &config, library: &library }.files(Scope::All)?;
+    let (config, library) = (session::config(&place)?, LoadedProtocols::load(cli)?.library);
+    let files = Orders { place: &place, config: &config, library: &library }.files(TrustScope::All)?;
     if let Some(digest) =
         asked.digest.iter().find(|one| files.iter().all(|file| file.digest.to_string() != **one))
     {
@@ -30,7 +30,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Trust, out: &Out) -> Result<ExitStat
         return Err(CommandError { exit: ExitStatus::Refused, ..CommandError::new(message, hint) });
     }
     let mut list = trust::list(&config)?;
-    let mut stands: Vec<(OrdersFile, Standing)> = files
+    let mut stands: Vec<(OrdersFile, TrustStanding)> = files
         .into_iter()
         .map(|file| (trust::standing(&file, &list), file))
         .map(|(one, file)| (file, one))
@@ -46,7 +46,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Trust, out: &Out) -> Result<ExitStat
     }
     let left: Vec<OrdersFile> = stands
         .into_iter()
-        .filter(|(_, stands)| *stands == Standing::Untrusted)
+        .filter(|(_, stands)| *stands == TrustStanding::Untrusted)
         .map(|(file, _)| file)
         .collect();
     match left.is_empty() {
@@ -58,7 +58,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Trust, out: &Out) -> Result<ExitStat
 
 /// Records what was written here, and what the person trusts now.
 fn settle(
-    stands: &mut [(OrdersFile, Standing)],
+    stands: &mut [(OrdersFile, TrustStanding)],
     list: &mut TrustList,
     asked: &Trust,
     out: &Out,
@@ -66,7 +66,7 @@ fn settle(
     let is_meant = |file: &OrdersFile| {
         asked.digest.is_empty() || asked.digest.iter().any(|one| *one == file.digest.to_string())
     };
-    let untrusted = stands.iter().filter(|(file, one)| *one == Standing::Untrusted && is_meant(file));
+    let untrusted = stands.iter().filter(|(file, one)| *one == TrustStanding::Untrusted && is_meant(file));
     let untrusted: Vec<OrdersFile> = untrusted.map(|(file, _)| file.clone()).collect();
     let agrees = !untrusted.is_empty()
         && (asked.yes
@@ -75,26 +75,26 @@ fn settle(
                 && foreign::not_typed_by_agent().is_ok()));
     for (file, stands) in stands {
         match stands {
-            Standing::Trusted => {}
-            Standing::WrittenHere => trust::record(list, std::slice::from_ref(file))?,
-            Standing::Untrusted if agrees && is_meant(file) => {
+            TrustStanding::Trusted => {}
+            TrustStanding::WrittenHere => trust::record(list, std::slice::from_ref(file))?,
+            TrustStanding::Untrusted if agrees && is_meant(file) => {
                 trust::record(list, std::slice::from_ref(file))?;
-                *stands = Standing::Trusted;
+                *stands = TrustStanding::Trusted;
             }
-            Standing::Untrusted => {}
+            TrustStanding::Untrusted => {}
         }
     }
     Ok(())
 }
 
-fn as_json((file, stands): &(OrdersFile, Standing)) -> Json {
+fn as_json((file, stands): &(OrdersFile, TrustStanding)) -> Json {
     json!({ "file": file.shown, "digest": file.digest.to_string(), "standing": stands.word(), "keys": file.keys })
 }
 
-fn line((file, stands): &(OrdersFile, Standing)) -> String {
+fn line((file, stands): &(OrdersFile, TrustStanding)) -> String {
     let word = match stands {
-        Standing::Trusted | Standing::WrittenHere => paint(paint::GOOD, stands.word()),
-        Standing::Untrusted => paint(paint::ERROR, stands.word()),
+        TrustStanding::Trusted | TrustStanding::WrittenHere => paint(paint::GOOD, stands.word()),
+        TrustStanding::Untrusted => paint(paint::ERROR, stands.word()),
     };
     let keys =
         if file.keys.is_empty() { String::new() } else { format!("  {}\n", safe(&file.keys.join(", "))) };

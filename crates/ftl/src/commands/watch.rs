@@ -1,8 +1,8 @@
 //! `ftl watch`: runs, live.
 //!
 //! On a terminal it draws a view again whenever something has changed, and once a second for the
-//! clocks in it. Elsewhere it prints every entry of every run as it comes. It only reads: nobody who
-//! drives a run notices, and no store is made. It looks at a counter of the store a few times a
+//! clocks in it. Elsewhere it prints every entry of every run as it comes. It only reads: no driver
+//! of a run is disturbed, and no store is made. It looks at a counter of the store a few times a
 //! second, never in a loop without a pause.
 
 mod follow;
@@ -11,7 +11,7 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::{session_failure, store_failure};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
 use ftl_engine::drive::StopSignal;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(150);
 /// Watches one run until it ends, or all of them until it is interrupted.
 pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
-    let library = Arc::new(Shelf::load(cli)?.library);
+    let library = Arc::new(LoadedProtocols::load(cli)?.library);
     let stop = signals::stop(out)?;
     let watched = match id {
         Some(id) => {
@@ -46,7 +46,7 @@ pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<ExitS
     }
 }
 
-/// The store, as soon as there is one; `None` if nobody wants to wait for it any more.
+/// The store, as soon as there is one; `None` if a signal ended the wait.
 fn first_store(
     place: &StateFolder,
     stop: &StopSignal,

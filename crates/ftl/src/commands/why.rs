@@ -143,7 +143,7 @@ struct Explained<'a> {
     questions: Vec<(String, String)>,
     /// What an agent asked before it was held.
     asked: Option<String>,
-    /// What a person can do.
+    /// The actions that a person can take.
     actions: Vec<PersonAction>,
 }
 

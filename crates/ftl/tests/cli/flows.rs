@@ -406,7 +406,7 @@ fn what_cannot_be_done_is_told_before_anything_is_opened() {
         (&[&long], 2, &["16384 is the most"]),
         (&["fix it", "--nope"], 2, &["--nope"]),
         (&["fix it", "--jobs", "0"], 2, &["0 is not in"]),
-        (&["fix it", "--jobs", "257"], 2, &["257 is not in"]),
+        (&["fix it", "--jobs", "4097"], 2, &["4097 is not in"]),
         (&["fix it", "now please"], 2, &["now please"]),
         (&["fix it", "--plan", "none.json"], 1, &["none.json", "cannot be read"]),
         (&["fix it", "--plan", "bad.json"], 6, &["bad.json", "not valid"]),

@@ -26,6 +26,7 @@ const WORDS: &[&str] = &[
     "redo planning --reason x",
     "adopt",
     "next --override x",
+    "memory quarantine --release x",
 ];
 
 fn stage() -> (Dir, String) {

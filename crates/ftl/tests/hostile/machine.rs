@@ -102,10 +102,11 @@ pub(crate) fn stage(program: &str) -> Dir {
     stage_with(program, "grep -q good greet.txt")
 }
 
-/// The same with another command that verifies.
+/// The same with another command that verifies; `@root@` in it is the repository, which its checkout lies outside of.
 fn stage_with(program: &str, verify: &str) -> Dir {
     let dir = repository(program);
-    let task = task_with("001", "greet", ("greet.txt", verify));
+    let verify = verify.replace("@root@", dir.path("").to_str().unwrap());
+    let task = task_with("001", "greet", ("greet.txt", &verify));
     let plan = json!({ "objective": "greet", "tasks": [task] });
     dir.write("plan.json", plan.to_string());
     dir.ftl(&["campaign", "create", "greet"]).code(0);
@@ -208,7 +209,7 @@ fn work_that_is_in_a_worktree_lands_although_our_folder_beside_it_is_deleted() {
         // While the agent writes, and when its work has been read and is being verified.
         let by_agent = once(&format!("rm -rf $root/.ftl/store/{gone}"));
         let by_verify = format!(
-            "root=../../..; {}; grep -q good greet.txt",
+            "root=@root@; {}; grep -q good greet.txt",
             once(&format!("rm -rf $root/.ftl/store/{gone}"))
         );
         let moments = [(by_agent.as_str(), "grep -q good greet.txt"), ("", by_verify.as_str())];

@@ -12,7 +12,7 @@ pub(super) enum Strength {
     Presence,
     /// That a value is in a range, near another, contains something.
     Range,
-    /// One value.
+    /// That a value is exactly another.
     Exact,
 }
 

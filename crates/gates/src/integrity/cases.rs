@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Marks out of what stood before a test or a group.
+    /// Marks out of the lines before a test or a group.
     fn take_pending(&mut self, judge: fn(&str) -> Option<What>) {
         for (text, line) in std::mem::take(&mut self.pending) {
             if let Some(what) = judge(&text) {

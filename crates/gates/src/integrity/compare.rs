@@ -1,7 +1,7 @@
 //! The tests of a file before and after: what is gone, what is skipped, what demands less.
 //!
 //! A test that moved or got another name is the same test. Only what got weaker is told; what a test newly
-//! demands is nobody's business here.
+//! demands is no concern of this gate.
 
 use std::collections::{BTreeMap, BTreeSet};
 

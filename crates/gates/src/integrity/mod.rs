@@ -180,7 +180,7 @@ fn is_file(content: &Content) -> bool {
     matches!(content.kind, EntryKind::File | EntryKind::Executable)
 }
 
-/// In product files only tests count, and what stands in their modules.
+/// In product files only tests count, and the code in their modules.
 fn only_tests(mut found: Cases) -> Cases {
     found
         .cases

@@ -457,7 +457,7 @@ struct Block {
     text: String,
 }
 
-/// The targets of a file with their recipes; what stands outside them is under the empty name.
+/// The targets of a file with their recipes; lines outside of all are under the empty name.
 fn blocks(text: &str) -> BTreeMap<String, Block> {
     let mut found: BTreeMap<String, Block> = BTreeMap::new();
     let mut current = String::new();

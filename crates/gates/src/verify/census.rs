@@ -22,7 +22,7 @@ pub const MAX_READ_BYTES: usize = 2 * 1024 * 1024;
 /// How long a line may be to be read at all.
 const MAX_LINE_BYTES: usize = 16 * 1024;
 
-/// What test runners said.
+/// The counts that test runners printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Census {
     /// The runners, as people call them.
@@ -33,7 +33,7 @@ pub struct Census {
     pub failed: u64,
     /// How many were skipped.
     pub skipped: u64,
-    /// Which failed, the first ones.
+    /// The tests that failed, the first ones.
     pub failures: Vec<FailedTest>,
     /// Whether the runners themselves say that no test ran.
     pub none: bool,
@@ -68,7 +68,7 @@ pub fn read(output: &str) -> Option<Census> {
     Some(census)
 }
 
-/// What one runner said.
+/// The counts that one runner printed.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     pub(super) runner: &'static str,

@@ -6,7 +6,7 @@
 //!
 //! A failure is run again only where it looks like one that comes and goes (time, network, races): a
 //! deterministic failure does not change by being run again, and red is the usual answer while work goes on,
-//! so running every failure twice would double the cost of honest work. Whoever needs more certainty asks for
+//! so running every failure twice would double the cost of honest work. A caller that needs more certainty asks for
 //! [`When::Always`].
 
 mod census;
@@ -48,7 +48,7 @@ const TOLD_LINES: usize = 12;
 pub struct RepeatPolicy {
     /// How often a failure is run again.
     pub reruns: u32,
-    /// Which failures are.
+    /// Which failures are run again.
     pub when: When,
     /// How often a success is run again; for suites that are known to come and go.
     pub confirm: u32,
@@ -59,7 +59,7 @@ pub struct RepeatPolicy {
 pub enum When {
     /// Those that look like time, network or races.
     LooksFlaky,
-    /// All of them.
+    /// Every failure, whatever it looks like.
     Always,
 }
 
@@ -72,11 +72,11 @@ impl Default for RepeatPolicy {
 /// What running a command showed. It can be kept and compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifyMeasure {
-    /// How it went.
+    /// Passed, failed, both on one tree, or passed without a test.
     pub outcome: VerifyOutcome,
     /// What it said, as far as it matters.
     pub summary: String,
-    /// The command.
+    /// The command, as a line for `sh`.
     pub command: String,
     /// The exit code of the last run.
     pub exit: i32,
@@ -99,11 +99,11 @@ pub enum CouldNotRun {
     NotFound(String),
     /// It took too long, or was silent for too long.
     Timeout(String),
-    /// Memory ran out.
+    /// No memory was left for it.
     OutOfMemory(String),
     /// A signal ended it.
     Signal(String),
-    /// It was cancelled.
+    /// The caller has called it off.
     Cancelled,
     /// It could not be started or not be ended.
     NotStarted(String),
@@ -167,7 +167,7 @@ pub fn run(
     let took = runs.iter().map(|run| run.took).sum();
     let count = u32::try_from(runs.len()).unwrap_or(MAX_RUNS);
     let outcome = outcome(&runs);
-    // A flaky command is told by its failure: that it can also succeed helps nobody.
+    // A flaky command is told by its failure: that it can also succeed does not help to mend it.
     let telling = runs.iter().rev().find(|run| run.outcome == VerifyOutcome::Failed);
     let Some(telling) = telling.or(runs.last()) else {
         return Err(CouldNotRun::NotStarted("it was never run".to_owned()));
@@ -216,7 +216,7 @@ fn outcome(runs: &[Once]) -> VerifyOutcome {
     }
 }
 
-/// One run.
+/// What one run of the command showed.
 struct Once {
     outcome: VerifyOutcome,
     summary: String,

@@ -6,7 +6,7 @@ use super::census::{Count, FailedTest};
 
 type Reader = fn(&[&str]) -> Option<Count>;
 
-/// All readers.
+/// The readers of all known runners, tried in this order.
 pub(super) const ALL: &[Reader] = &[
     pytest, unittest, cargo, nextest, go, jest, vitest, mocha, node, ctest, phpunit, rspec, dotnet, maven,
     gradle, tap,

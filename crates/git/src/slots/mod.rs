@@ -3,8 +3,9 @@
 //! A checkout of many files is dear to make and to remove, and two that are looked at one after the other hardly
 //! differ. So checkouts stay, outside of every project of the person, and the next one to be looked at is made of one
 //! that lies ready. What the last look left there goes; git compares every file with what it laid, by numbers, times
-//! and size. Whoever has a slot has its lock. A slot of an earlier start of the machine is not believed: a power cut may
-//! have taken bytes away. Nothing that anybody works in is ever a slot of this kind; see `resting` for worktrees.
+//! and size. The process that has a slot has its lock. A slot of an earlier start of the machine is not believed: a
+//! power cut may have taken bytes away. A worktree of an agent is never a slot of this kind; see `resting` for
+//! worktrees.
 
 mod place;
 mod resting;
@@ -26,7 +27,7 @@ use super::error::At as _;
 use super::lock::Held;
 use super::probe::zeroed;
 use super::tree::unlock;
-use super::worktree::remove_whole;
+use super::worktree::{Registered, remove_whole};
 use super::{ErrorKind, GitError, Oid, Repo, WorktreeId, ledger};
 use ftl_folder::{Sweep, sweep};
 use ftl_process::Cancel;
@@ -38,7 +39,7 @@ pub const MAX_SLOTS: usize = 64;
 /// How long until a slot is tried again where all are taken.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What is checked out.
+/// The files that a checkout is to have.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The commit that git shows there.
@@ -58,7 +59,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A checkout that somebody looks at.
+/// A checkout of a commit, given to a callback that looks at it.
 pub struct Checkout<'a> {
     repo: &'a Repo,
     slot: &'a Slot,
@@ -71,7 +72,7 @@ impl Checkout<'_> {
         &self.slot.path
     }
 
-    /// The tree of what stands there now and git does not ignore; another one than was wanted where something that was
+    /// The tree of all its files that git does not ignore; another one than was wanted where something that was
     /// run there has changed it.
     pub fn tree(&self) -> Result<Oid, GitError> {
         let index = self.repo.index_file(&self.slot.id);
@@ -115,14 +116,14 @@ impl Drop for Slot {
 /// A slot that lies ready or is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotInfo {
-    /// Where it is.
+    /// The path of its folder of files.
     pub path: PathBuf,
     /// How many bytes of files it holds.
     pub bytes: u64,
 }
 
 impl Repo {
-    /// Has somebody look at a checkout of exactly the wanted files, in which anything may be run. It lies below no
+    /// Calls `look` with a checkout of exactly the wanted files, in which anything may be run. It lies below no
     /// project of the person, and is another's when this returns.
     pub fn check_out<T>(
         &self,
@@ -166,7 +167,7 @@ impl Repo {
         Ok(found)
     }
 
-    /// Removes every slot that nobody uses and every worktree that rests; how many those were. They are made
+    /// Removes every slot that no process uses and every worktree that rests; how many those were. They are made
     /// again when they are needed.
     pub fn remove_slots(&self) -> Result<usize, GitError> {
         let mut removed = self.remove_all_resting()?;
@@ -206,7 +207,7 @@ impl Repo {
         }
     }
 
-    /// The slot of a number, if nobody has it.
+    /// The slot of a number, if no other thread or process has it.
     fn try_slot(&self, number: usize, path: PathBuf) -> Result<Option<Slot>, GitError> {
         if !self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
             return Ok(None);
@@ -312,7 +313,7 @@ impl Repo {
         ftl_folder::write(&file, &text).at(&file)
     }
 
-    /// Has the repository's git know the slot, so that commands which ask git find what is there.
+    /// Has the repository's git know the slot, so that commands which ask git find the slot's files.
     fn enrol_slot(&self, slot: &Slot, wanted: Wanted<'_>) -> Result<(), GitError> {
         let held = self.hold_repository()?;
         self.give_all_objects()?;
@@ -321,9 +322,9 @@ impl Repo {
             // Git makes a worktree only where nothing is.
             remove_whole(&slot.path)?;
         }
-        self.register_at(&slot.id, &slot.path, wanted.commit, &held)?;
+        let registered = self.register_at(&slot.id, &slot.path, wanted.commit, &held)?;
         drop(held);
-        if !self.can_enrol() {
+        if registered == Registered::Anew {
             self.lay_all(&self.index_file(&slot.id), &slot.path, wanted.files())?;
         }
         self.give_index(&slot.id)

@@ -1,5 +1,5 @@
-//! Where the slots of a repository lie: outside of every project of the person, for whoever looks upward from a
-//! checkout must not find the person's files.
+//! Where the slots of a repository lie: outside of every project of the person, for a program that looks upward from
+//! a checkout must not find the person's files.
 //!
 //! The folder of caches is taken, below it one folder of each store that only its owner may enter. Where that cannot be
 //! written or lies below a project, as in a home that is a repository, it is a folder of ours in the temporary
@@ -46,7 +46,7 @@ struct Candidate {
 }
 
 impl SlotPlace {
-    /// The folder.
+    /// The path of the folder that holds the slots.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -68,8 +68,14 @@ impl Repo {
         let text = serde_json::to_vec(&record).map_err(std::io::Error::other).at(&resting.record)?;
         ftl_folder::write(&resting.record, &text).at(&resting.record)?;
         ftl_folder::rename(&index, &resting.index).at(&index)?;
-        // It is there from now on.
-        ftl_folder::rename(folder, &resting.folder).at(folder)
+        // It is there from now on; where it cannot be moved, as to another file system, it goes.
+        match ftl_folder::rename(folder, &resting.folder) {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                self.remove_resting(&resting)?;
+                remove_whole(folder)
+            }
+        }
     }
 
     /// Makes the files of a worktree, which git knows and which is empty, of one that rests; whether there was one.
@@ -79,7 +85,7 @@ impl Repo {
             let taken = self.resting_home().join(format!("{TAKEN}{id}"));
             remove_whole(&taken)?;
             self.runner.step("wake worktree")?;
-            // Whoever is first has it.
+            // The process that renames it first has it.
             if ftl_folder::rename(&from.folder, &taken).is_err() {
                 continue;
             }

@@ -23,7 +23,7 @@ pub fn writes(call: &Call) -> bool {
     matches!(call.target, Target::Task(_)) && call.args.iter().any(|(name, _)| &*name.name == "write")
 }
 
-/// What FOR EACH answers.
+/// The type of what FOR EACH binds.
 pub fn batch_type() -> Type {
     let failed = Type::full_record("failed", [("key", Type::Text), ("reason", Type::Text)]);
     Type::full_record(
@@ -56,7 +56,7 @@ pub fn question_type(args: &Args) -> Type {
     }
 }
 
-/// What PARALLEL answers.
+/// The type of what PARALLEL binds: its status, and the results by branch.
 pub fn found_type(results: Type) -> Type {
     let status = Type::choice(["all_complete", "quorum_met", "timeout", "quorum_failure"]);
     Type::full_record(

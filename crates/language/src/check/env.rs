@@ -261,7 +261,7 @@ pub fn bounded(mut envs: Vec<Env>) -> Vec<Env> {
     kept.into_iter().reduce(|one, two| join(one, &two)).into_iter().collect()
 }
 
-/// What both environments know.
+/// The environment with only what both know.
 fn join(mut one: Env, two: &Env) -> Env {
     one.locals.retain(|name, _| two.locals.contains_key(name));
     for (name, local) in &mut one.locals {

@@ -19,13 +19,13 @@ use ftl_core::value::Name;
 /// An edge of a protocol, with what is sure about every path that takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvenEdge {
-    /// Where it leaves.
+    /// The state that it leaves.
     pub from: Name,
-    /// Where it leads.
+    /// The state that it leads to.
     pub to: Name,
     /// When it is taken, in short.
     pub label: String,
-    /// Where it stands first.
+    /// The bytes of its first GOTO or ELSE.
     pub span: Span,
     /// Meters that every path over it pays.
     pub paid: BTreeSet<Name>,
@@ -152,7 +152,7 @@ fn collect(block: &Block, limits: &[LimitDecl], guards: &mut Vec<String>, found:
             }
             StatementKind::Step { step, otherwise } => {
                 if let Step::ForEach { body, .. } = step {
-                    // A payment that fails in there fails its block; it moves nobody.
+                    // A payment that fails in there fails its block; the instance does not move.
                     collect(body, &[], guards, found);
                 }
                 match otherwise {
@@ -357,7 +357,7 @@ fn unbounded(pasted: &Pasted, edges: &[ProvenEdge]) -> Problem {
     problem.hint(format!("{} is refilled on the loop, so it bounds nothing", refilled.join(", ")))
 }
 
-/// Every path to a gated state passes one of its gates, and nobody writes in between.
+/// Every path to a gated state passes one of its gates, and no agent writes in between.
 fn gates(pasted: &Pasted, findings: &mut CheckReport) {
     for gate in &pasted.document.gates {
         let Some(problem) = gate_problem(pasted, gate, findings) else {

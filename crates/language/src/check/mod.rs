@@ -48,7 +48,7 @@ pub struct World<'a> {
 /// What the checker found out about one protocol.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// What is wrong.
+    /// Errors and warnings, each with its place.
     pub problems: Vec<Problem>,
     /// What the walk found in each state.
     pub states: BTreeMap<Name, StateFacts>,
@@ -56,7 +56,7 @@ pub struct CheckReport {
     pub edges: Vec<ProvenEdge>,
     /// The states whose paths all end in RETURN.
     pub last: BTreeSet<Name>,
-    /// What bounds each loop.
+    /// The meter that bounds each loop.
     pub bounds: Vec<LoopBound>,
     /// The gates that were proven: any of the actions, before the state.
     pub gates: Vec<(Vec<Name>, Name)>,

@@ -78,7 +78,7 @@ impl Pasted {
         self.states.iter().find(|state| &*state.name.name == name)
     }
 
-    /// The protocol's name.
+    /// The protocol's name; `?` where the document names none.
     pub fn name(&self) -> Name {
         self.document.name.as_ref().map_or_else(|| Name::from("?"), |name| name.name.clone())
     }

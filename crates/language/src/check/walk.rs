@@ -20,13 +20,13 @@ use ftl_core::value::Name;
 /// A way out of a state, as one path takes it.
 #[derive(Clone, Debug)]
 pub struct PathExit {
-    /// Where it leads.
+    /// The state, verdict or hold at its end.
     pub to: Leads,
-    /// What is known there.
+    /// The environment at its end.
     pub env: Env,
 }
 
-/// Where a way out leads.
+/// The end of a way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leads {
     /// A GOTO, or an ELSE that moves.
@@ -44,20 +44,20 @@ pub enum Leads {
 /// A place where an instance can be held, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldPlace {
-    /// The statement.
+    /// The number of the statement in its state.
     pub place: u32,
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
-    /// What would hold it there.
+    /// The reason for a hold, in words.
     pub why: String,
 }
 
 /// A Task of a state.
 #[derive(Clone, Debug)]
 pub struct TaskPlace {
-    /// Where it stands.
+    /// Its bytes in its source.
     pub span: Span,
-    /// Whom it asks.
+    /// The role that the Task names.
     pub role: Name,
     /// Whether the agent may write.
     pub writes: bool,
@@ -70,11 +70,11 @@ pub struct TaskPlace {
 pub struct StateFacts {
     /// Its ways out, one for each path.
     pub ways: Vec<PathExit>,
-    /// Where it can be held.
+    /// The places where it can be held.
     pub holds: Vec<HoldPlace>,
     /// Where a person is waited for or asked.
     pub people: Vec<(Span, String)>,
-    /// Its tasks.
+    /// The agents' tasks that its steps ask for.
     pub tasks: Vec<TaskPlace>,
     /// Whether a line of it could not be read.
     pub broken: bool,
@@ -87,7 +87,7 @@ pub struct Walk<'a> {
     pub(super) state: &'a State,
     /// What is known from earlier rounds.
     pub(super) known: &'a Tables,
-    /// What this round learns.
+    /// The tables that this round learns.
     pub(super) learnt: Tables,
     pub(super) problems: Vec<Problem>,
     pub(super) facts: StateFacts,
@@ -99,7 +99,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks a state.
+    /// Walks all paths through a state.
     pub fn run(world: &'a World<'a>, pasted: &'a Pasted, state: &'a State, known: &'a Tables) -> Walk<'a> {
         let mut walk = Walk {
             world,

@@ -10,7 +10,7 @@ use super::{Drawing, Machine};
 /// A difference between a drawing and a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs.
+    /// Whether the drawing lacks an edge, has one too many, or could not be read.
     pub kind: DifferenceKind,
     /// The state that is left; empty when a line is unreadable.
     pub from: String,
@@ -24,7 +24,7 @@ pub struct Difference {
     pub message: String,
 }
 
-/// What differs.
+/// The ways in which a drawing can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DifferenceKind {
     /// The machine has the edge and the drawing has not.

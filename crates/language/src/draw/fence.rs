@@ -22,7 +22,7 @@ pub(super) struct Line {
     pub(super) statement: Statement,
 }
 
-/// What a line says.
+/// A line of a Mermaid drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
     /// `stateDiagram-v2`
@@ -100,7 +100,7 @@ pub(super) fn line_end(byte: usize, markdown: &str) -> usize {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
-    /// Before the header.
+    /// Before the header `stateDiagram-v2`.
     #[default]
     Before,
     /// Between `---` and `---`, before the header.

@@ -27,7 +27,7 @@ pub(super) const SHOULDER: f64 = 14.0;
 /// The widest that a box gets for the sake of its lines.
 const WIDEST: f64 = 900.0;
 
-/// What stands at a spot.
+/// The kind of thing at a spot.
 pub(super) enum Kind {
     /// The mark above the start.
     Dot,
@@ -42,9 +42,9 @@ pub(super) enum Kind {
 /// A place in the drawing.
 pub(super) struct Spot {
     pub(super) kind: Kind,
-    /// The middle.
+    /// Its middle, from the left.
     pub(super) x: f64,
-    /// The middle.
+    /// Its middle, from the top.
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,

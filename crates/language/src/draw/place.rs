@@ -159,7 +159,7 @@ impl View {
     }
 }
 
-/// What stands to the right of each straight line, and how far off it must stay.
+/// The straight lines to the right of each, and how far off they must stay.
 struct Blocks {
     right: Vec<Vec<(usize, f64)>>,
     left_count: Vec<usize>,

@@ -24,7 +24,7 @@ pub struct Drawing {
     pub first_line: Range<usize>,
     /// Every place that states an edge, in the order of the document. A pair may come twice.
     pub edges: Vec<DrawnEdge>,
-    /// What could not be read.
+    /// The lines that could not be read.
     pub faults: Vec<DrawingFault>,
 }
 
@@ -61,7 +61,7 @@ pub struct DrawingFault {
     pub span: Range<usize>,
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake in words.
     pub message: String,
 }
 

@@ -149,7 +149,7 @@ impl Editor<'_> {
         before.max_by_key(|(source, _, at)| (place(source), *at)).map(|(_, _, at)| *at)
     }
 
-    /// What stands before the text of a line: spaces, and the signs of quotes around it.
+    /// The margin of a line: spaces, and the signs of quotes around it.
     fn margin(&self, byte: usize) -> String {
         let start = line_start(byte, self.markdown);
         let line = self.markdown.get(start..).unwrap_or_default();
@@ -294,7 +294,7 @@ impl Editor<'_> {
         let mut changed = false;
         for (column, to) in (1..).zip(&matrix.columns) {
             let edge = self.has(from, to);
-            // A column without a name has no edges to set; what stands there is not ours.
+            // A column without a name has no edges to set; its cells are not ours.
             let right = match mark(grid.text(row, column)) {
                 Mark::Tick => edge || !is_name(to),
                 Mark::None => !edge,

@@ -61,7 +61,7 @@ impl Ports {
     }
 }
 
-/// The lower or upper edge of what stands at a spot; a box may be lower than its layer.
+/// The lower or upper edge of the box at a spot, which may be lower than its layer.
 fn edge(spot: &super::layout::Spot, side: f64) -> f64 {
     let height = match spot.kind {
         Kind::Node(_) => super::layout::BOX,

@@ -124,7 +124,7 @@ impl Form {
         Some(Self::Steps([success, failure].concat()))
     }
 
-    /// What the table says.
+    /// The edges that the table has.
     pub(super) fn reading(&self, grid: &Grid) -> Reading {
         let mut reading = Reading::default();
         for row in 1..grid.rows.len() {

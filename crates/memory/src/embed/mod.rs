@@ -61,7 +61,7 @@ impl Vector {
         Vector::of(&self.parts.iter().zip(&to.parts).map(sum).collect::<Vec<f32>>())
     }
 
-    /// Its parts.
+    /// Its numbers, scaled to whole numbers of eight bits.
     pub fn parts(&self) -> &[i8] {
         &self.parts
     }

@@ -6,7 +6,7 @@
 /// Longer words are cut before they are looked at; merging is quadratic.
 const MAX_LETTERS: usize = 48;
 
-/// What tokens there are.
+/// The tokens that there are, each with its number and its rank.
 pub(super) trait Vocabulary {
     /// The number of a token by its bytes. The first token of a word begins with a space.
     fn find(&self, token: &[u8]) -> Option<usize>;

@@ -98,7 +98,7 @@ fn looks_random(body: &str) -> bool {
     digits >= 2 && letters >= 2 && entropy(body) > MIN_ENTROPY
 }
 
-/// Bits a letter.
+/// The entropy of a text, in bits a letter.
 fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
@@ -118,7 +118,7 @@ fn is_signed_token(word: &str) -> bool {
     head.starts_with("eyJ") && body.starts_with("eyJ") && word.len() > 40
 }
 
-/// `scheme://name:password@host`.
+/// Whether a text has a URL with a password: `scheme://name:password@host`.
 fn has_login_in_url(text: &str) -> bool {
     text.match_indices("://").any(|(at, mark)| {
         let rest = &text[at + mark.len()..];

@@ -26,7 +26,7 @@ const RATIOS: [(f64, f64); 4] = [(0.15, 0.0), (0.42, 0.25), (0.85, 0.85), (1.0, 
 pub struct Measures {
     /// Cosine of the embeddings.
     pub meaning: f64,
-    /// Shared words.
+    /// How many words the texts share, weighted.
     pub words: f64,
     /// Shared runs of letters.
     pub letters: f64,
@@ -56,30 +56,30 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// Prepares a text.
+    /// Splits a text into words and letters.
     pub fn new(of: &str) -> Plain {
         let normal = text::normalise(text::clip(of, text::MAX_CHARS));
         Plain { words: overlap::Words::of(of), letters: gestalt::letters(&normal), normal }
     }
 
-    /// Its words.
+    /// The words of the text.
     pub fn words(&self) -> &overlap::Words {
         &self.words
     }
 }
 
 impl<'e> PreparedText<'e> {
-    /// Prepares a text.
+    /// Splits a text into words and letters, and embeds it.
     pub fn new(of: &str, embedder: &'e dyn Embedder) -> PreparedText<'e> {
         PreparedText { plain: Plain::new(of), vector: embedder.embed(of), embedder }
     }
 
-    /// Its embedding.
+    /// The embedding of the text.
     pub fn vector(&self) -> &Vector {
         &self.vector
     }
 
-    /// Its words.
+    /// The words of the text.
     pub fn words(&self) -> &overlap::Words {
         self.plain.words()
     }

@@ -59,11 +59,11 @@ enum Told {
     Secret,
     /// That it may be one.
     Hint,
-    /// Nothing.
+    /// That it is no secret.
     Nothing,
 }
 
-/// The part of a variable's value that nobody may see, if there is one.
+/// The part of a variable's value that no output may show, if there is one.
 pub(super) fn secret_of<'value>(name: &str, value: &'value str) -> Option<&'value str> {
     let value = value.trim();
     let secret =
@@ -147,7 +147,7 @@ fn is_listed_path(value: &str) -> bool {
 }
 
 /// Whether a value is a path although its name says that it is a secret: it is there, or has several parts that
-/// nobody drew by lot. A list of paths has only such.
+/// are words, not drawn by lot. A list of paths has only such.
 fn is_path(value: &str) -> bool {
     let is_one = |path: &str| {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -159,7 +159,7 @@ fn is_path(value: &str) -> bool {
     all.peek().is_some() && all.all(is_one)
 }
 
-/// Whether a part of a path is a name that somebody gave.
+/// Whether a part of a path is a name that a person gave.
 fn is_plain_part(part: &str) -> bool {
     let is_name = part.chars().all(|one| one.is_alphanumeric() || "._-~@ ".contains(one));
     is_name && changes(part) * 4 < part.chars().count().max(4)
@@ -180,7 +180,7 @@ fn is_common(name: &str, value: &str) -> bool {
         || parts.any(|part| part.eq_ignore_ascii_case(value))
 }
 
-/// Whether letters and digits change places often enough that nobody gave the value as a name; digests count.
+/// Whether letters and digits change places too often for a name that a person gave; digests count.
 fn is_mixed(value: &str) -> bool {
     let is_part = |one: char| one.is_ascii_alphanumeric() || "_-+=/.".contains(one);
     let has_digits = value.chars().filter(char::is_ascii_digit).count() >= 2;

@@ -22,7 +22,7 @@ pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// How large all answers on one stream may be together.
 pub const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// What an explorer looks for.
+/// The part of the exploration that an explorer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExplorerMode {
     /// Folders, entry points, tests and configuration.
@@ -31,7 +31,7 @@ pub enum ExplorerMode {
     Pattern,
     /// Lessons and campaigns that bear on the objective.
     Memory,
-    /// What is likely to change.
+    /// The files that are likely to change.
     Delta,
 }
 
@@ -129,7 +129,7 @@ impl ExplorerStatus {
 /// One explorer's answer, in shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplorerAnswer {
-    /// What it looked for.
+    /// The part of the exploration that it answers.
     pub mode: ExplorerMode,
     /// How well it did.
     pub standing: ExplorerStatus,
@@ -144,7 +144,7 @@ pub struct Meta<'a> {
     pub created_at: &'a str,
     /// The short commit; empty outside a repository, `unknown` if git could not run.
     pub git_sha: &'a str,
-    /// What it was for.
+    /// The objective that was explored.
     pub objective: &'a str,
 }
 
@@ -159,7 +159,7 @@ pub enum ExplorerAnswerError {
     UnknownMode(String),
     /// Its mode is of this kind, and no string.
     ModeKind(&'static str),
-    /// It does not say of which mode it is, and nobody else does.
+    /// It does not say of which mode it is, and neither does the caller.
     NoMode,
     /// The answer of that mode has no status.
     NoStatus(ExplorerMode),

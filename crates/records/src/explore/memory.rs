@@ -25,7 +25,7 @@ pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, Rec
     let (given, totals) = paper.look_up(|lessons| {
         let totals = (lessons.count(StoredKind::Failure)?, lessons.count(StoredKind::Pattern)?);
         let mut given = lessons.context(&asked, &now)?;
-        // A failure without a remedy takes room in the planner's prompt and helps nobody.
+        // A failure without a remedy takes room in the planner's prompt and does not help it.
         given.failures.retain(|entry| entry.lesson.has_remedy());
         Ok((given, totals))
     })?;

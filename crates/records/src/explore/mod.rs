@@ -28,7 +28,7 @@ use crate::exploration::ExplorerMode;
 use crate::{RecordError, Records};
 use ftl_core::json::{Json, JsonExt as _};
 
-/// What code finds in one mode. Only the memory needs paperwork; without any it remembers nothing.
+/// What code finds in one mode. Only the memory needs records; without any it remembers nothing.
 pub fn look(
     mode: ExplorerMode,
     objective: &str,
@@ -75,7 +75,7 @@ pub fn united(said: &Json, found: &Json) -> Json {
     all
 }
 
-/// What code found, with the reason why nobody has looked beyond it.
+/// What code found, with the reason why no agent has looked beyond it.
 pub fn alone(mut found: Json, why: &str) -> Json {
     found.put("error", why);
     found

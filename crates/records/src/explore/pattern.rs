@@ -113,14 +113,14 @@ impl Counts {
     }
 }
 
-/// What a line defines.
+/// The kind of thing that a line defines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Function,
     Type,
 }
 
-/// What a line defines, where somebody would document it.
+/// What a line defines, where the definition is one that people document.
 fn definition(language: &str, line: &str) -> Option<Kind> {
     let line = line.trim_start();
     let has = |word: &str| line.split(|letter: char| !letter.is_alphanumeric()).any(|one| one == word);

@@ -88,7 +88,7 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// Looks which files there are; `enough` tells when nobody wants to know any more.
+    /// Looks which files there are; `enough` tells when the caller has called it off.
     pub fn of(root: &Path, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         Survey::within(root, SurveyLimits::default(), enough)
     }
@@ -101,7 +101,7 @@ impl<'a> Survey<'a> {
         survey
     }
 
-    /// The same over files that somebody has listed.
+    /// The same over files that were listed before.
     pub fn over(root: &Path, files: Listed, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         Survey::with(root, SurveyLimits::default(), files, enough)
     }
@@ -112,7 +112,7 @@ impl<'a> Survey<'a> {
         Survey { root: root.to_owned(), files, limits, until, enough, reads, bytes, left_out }
     }
 
-    /// All the files, for somebody else; nothing where a limit was reached.
+    /// All the files, for the next survey; nothing where a limit was reached.
     pub fn list_files(&self) -> Option<Listed> {
         self.left_out.get().is_none().then(|| self.files.clone())
     }
@@ -132,7 +132,7 @@ impl<'a> Survey<'a> {
         self.left_out.get()
     }
 
-    /// Whether there is no time left, or nobody wants to know any more.
+    /// Whether there is no time left, or the caller has called it off.
     pub fn is_over(&self) -> bool {
         let over = Instant::now() >= self.until || (self.enough)();
         if over {
@@ -242,7 +242,7 @@ impl<'a> Survey<'a> {
                     names.extend(name.map(str::to_owned));
                 }
             }
-            // One more than is listed, so that somebody notices that there are more.
+            // One more than is listed, so that the limit is seen to be passed.
             if names.len() > self.limits.files || self.is_over() {
                 break;
             }

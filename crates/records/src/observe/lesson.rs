@@ -264,7 +264,7 @@ fn number(text: &str) -> (String, usize) {
 }
 
 /// The pattern behind a complete workspace, where its score is high enough and there is more to say than that it
-/// worked: "Recovered from a block. 1 file changed" stands in prompts and helps nobody.
+/// worked: "Recovered from a block. 1 file changed" takes room in prompts and does not help an agent.
 pub fn pattern(workspace: &Workspace, score: &Score) -> Option<PatternLesson> {
     if score.total < PATTERN_SCORE {
         return None;

@@ -102,7 +102,7 @@ pub struct NewPattern {
     pub recovered: bool,
 }
 
-/// Which lessons belong together.
+/// The links between lessons of one analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
     /// Failure and pattern: the pattern solves it.

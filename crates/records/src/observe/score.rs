@@ -9,7 +9,7 @@ pub const PATTERN_SCORE: u64 = 3;
 /// An objective is new unless some known trigger is more alike than this.
 pub const NOVEL_BELOW: f64 = 0.7;
 
-/// The budget that counts as efficient where nobody recorded how much of it was used.
+/// The budget that counts as efficient where it was not recorded how much of it was used.
 const EFFICIENT_BUDGET: u64 = 4;
 
 /// Words of a delivery that did not work at once.

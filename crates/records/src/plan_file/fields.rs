@@ -280,7 +280,7 @@ fn slug(at: &At<'_>, found: &mut Found) -> String {
     String::new()
 }
 
-/// `None` where it cannot be read, so that nothing else is judged by a type nobody meant.
+/// `None` where it cannot be read, so that nothing else is judged by a type that the author did not mean.
 fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
     let words = [TaskType::Spec, TaskType::Build, TaskType::Verify];
     let Some(value) = at.get_value("type") else { return Some(TaskType::Build) };
@@ -303,7 +303,7 @@ fn worker(at: &At<'_>, found: &mut Found) -> Worker {
     worker.unwrap_or(Worker::Builder)
 }
 
-/// What a coder is told.
+/// Reads the story of a task, for a coder.
 fn story(at: &At<'_>, found: &mut Found) -> Option<String> {
     let value = at.get_value("story")?;
     let story = value.as_str().filter(|text| !text.trim().is_empty());

@@ -28,7 +28,7 @@ pub struct CampaignTask {
     pub revised_at: Option<String>,
 }
 
-/// What a merge made.
+/// The plan after a merge, and what changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedPlan {
     /// The tasks as they are now, old ones in their order, new ones last.
@@ -37,7 +37,7 @@ pub struct MergedPlan {
     pub changed: Vec<String>,
     /// How many tasks are as they were.
     pub unchanged: usize,
-    /// The seqs of tasks that the revision would change, but somebody works on them or they are complete.
+    /// The seqs of tasks that the revision would change, but they are at work or complete.
     pub kept: Vec<String>,
 }
 

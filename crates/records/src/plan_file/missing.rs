@@ -33,7 +33,7 @@ impl fmt::Display for MissingFile {
     }
 }
 
-/// The files that verify commands of a plan name and that nobody has or makes, in a repository.
+/// The files that verify commands of a plan name and that neither the repository has nor a task makes.
 pub fn missing_files(plan: &CampaignPlan, root: &Path) -> Vec<MissingFile> {
     let made: BTreeSet<&str> =
         plan.tasks.iter().flat_map(|task| &task.delta).map(|path| bare(path)).collect();

@@ -98,7 +98,7 @@ pub struct PlanTask {
     pub target_lines: Vec<(String, LineRange)>,
     /// The files among the delta that do not exist yet.
     pub creates: Vec<String>,
-    /// Which protocol does it.
+    /// The protocol that does it.
     pub worker: Worker,
     /// The same as the plan spells it.
     pub worker_given: Spelled,
@@ -137,7 +137,7 @@ pub struct Reading<'a> {
 pub struct LaxPlan {
     /// The plan, with what was left out filled in. It may have no tasks.
     pub plan: CampaignPlan,
-    /// What stands in for a missing objective, as a sentence for a person.
+    /// What is used in the place of a missing objective, as a sentence for a person.
     pub note: Option<String>,
 }
 

@@ -30,7 +30,7 @@ pub struct OnDisk<'a> {
     pub text: &'a str,
 }
 
-/// Why a workspace is blocked.
+/// The reason for which a workspace is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockReason {
     /// The reason, without `BLOCKED:`.

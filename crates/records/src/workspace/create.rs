@@ -57,7 +57,7 @@ pub struct Created {
     pub file_name: FileName,
     /// The name of the workspace, `<seq>-<slug>`.
     pub id: String,
-    /// What is in the file.
+    /// The text of the file.
     pub text: String,
 }
 
@@ -216,7 +216,7 @@ pub fn sibling_failures(blocked: &[(FileName, Workspace)], campaign: Option<&str
     });
     let failure = |(name, workspace): &(FileName, Workspace)| {
         let reason = block_reason(&workspace.delivered)?;
-        // What was only noted blocked nobody.
+        // A line that was only noted blocked no work.
         let trigger = reason.lines().map(str::trim).find(|line| !line.ends_with(NOTED)).unwrap_or_default();
         (!trigger.is_empty()).then(|| KnownFailure {
             name: format!("sibling-{}", name.stem()),

@@ -26,7 +26,7 @@ use crate::plan_file::{TaskType, check_seq, check_slug};
 use ftl_code::context::CodeContext;
 use ftl_code::framework::Rules;
 
-/// The confidence in a framework that nobody stated.
+/// The confidence in a framework for which none is stated.
 pub const DEFAULT_CONFIDENCE: f64 = 0.5;
 
 /// Why something was not done: nothing was changed.
@@ -178,9 +178,9 @@ pub struct Workspace {
 /// Lessons that a workspace carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorKnowledge {
-    /// What went wrong before.
+    /// Failures of earlier work, with what helped.
     pub failures: Vec<KnownFailure>,
-    /// What went well before.
+    /// Patterns that went well in earlier work.
     pub patterns: Vec<KnownPattern>,
 }
 
@@ -230,7 +230,7 @@ pub struct Parent {
 /// A lesson that was applied or heeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedLesson {
-    /// Its name.
+    /// The framework's name.
     pub name: String,
     /// Whether it is a failure or a pattern.
     pub kind: LessonKind,

@@ -24,7 +24,7 @@ const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 const ENCODING: &str = "encoding";
 const ESCAPED: &str = "escaped";
 
-/// An element.
+/// An element of the document, with its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) name: String,
@@ -32,7 +32,7 @@ pub(super) struct Element {
     pub(super) nodes: Vec<Node>,
 }
 
-/// What is in an element.
+/// A child of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Element(Element),

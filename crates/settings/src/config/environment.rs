@@ -16,7 +16,7 @@ const DEFAULTS: &str = "defaults";
 type Wrong = (String, String);
 
 impl Config {
-    /// What commands see.
+    /// The rules by which variables reach commands and programs.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }

@@ -10,7 +10,7 @@ pub const MAX_CONCERNS: usize = 16;
 /// How long the name of a concern may be.
 const MAX_CONCERN_LETTERS: usize = 64;
 
-/// What one reviewer speaks for.
+/// A concern: what one reviewer of a task speaks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Concern {
     /// Its name, such as `risk`.

@@ -228,7 +228,7 @@ impl<'a> Hall<'a> {
 }
 
 impl AgentSettings {
-    /// Where its key is.
+    /// The source of its key.
     pub fn key(&self) -> Option<&KeySource> {
         match &self.kind {
             AgentKind::Scripted { .. } | AgentKind::Acp(_) | AgentKind::Cli(_) => None,

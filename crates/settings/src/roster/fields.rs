@@ -1,4 +1,4 @@
-//! Reading the settings of one agent: every key once, and no key that nobody knows.
+//! Reading the settings of one agent: every key once, and no key that is not declared.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use ftl_agents::model::price::{Price, Prices};
 use ftl_core::nearest::nearest;
 
 use super::keys::{self, KeySource};
-use super::{AGENTS, Pricing, Said, wrong};
+use super::{AGENTS, FieldsByName, Pricing, wrong};
 use crate::origin::{ConfigError, Origin};
 use ftl_core::amount::Unit;
 
@@ -27,12 +27,12 @@ fn is_nothing(value: &toml::Value) -> bool {
 /// Reads the settings of one agent.
 pub(super) struct Reader<'a> {
     name: &'a str,
-    said: &'a Said,
+    said: &'a FieldsByName,
     asked: BTreeSet<&'static str>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(name: &'a str, said: &'a Said) -> Reader<'a> {
+    pub(super) fn new(name: &'a str, said: &'a FieldsByName) -> Reader<'a> {
         Reader { name, said, asked: BTreeSet::new() }
     }
 
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         of.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
-    /// Where a value came from.
+    /// The origin of a value.
     pub(super) fn origin_of(&self, key: &str) -> Origin {
         self.said.get(key).map_or_else(|| self.origin(), |(_, origin)| origin.clone())
     }
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A time.
+    /// A time such as `2m`; 0 is refused.
     pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ConfigError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match Unit::Time.parse(&text) {
@@ -223,7 +223,8 @@ impl<'a> Reader<'a> {
     }
 
     /// What is charged for conversations; the address is that of a model service. Only a person may say that an agent
-    /// costs nothing or that nobody knows: a file that came with a repository would take the cap on money away.
+    /// costs nothing or that its costs are not known: a file that came with a repository would take the cap on money
+    /// away.
     pub(super) fn pricing(&mut self, url: Option<&str>) -> Result<Pricing, ConfigError> {
         let pricing = match self.take("price") {
             None => return Ok(Pricing::Reported),

@@ -7,12 +7,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a key is.
+/// The source of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// In a variable of the environment.
     Variable(String),
-    /// In a file.
+    /// In a file, whose text it is.
     File(PathBuf),
 }
 
@@ -50,7 +50,7 @@ pub fn may_go(key: &KeySource, url: &str, shared: bool) -> Result<(), KeyLeak> {
 pub struct KeyLeak {
     /// Where the key is: a variable or a file.
     pub key: String,
-    /// Where it would go.
+    /// The host that would get it.
     pub host: String,
 }
 

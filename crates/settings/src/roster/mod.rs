@@ -1,7 +1,7 @@
 //! The roster: which agents there are and who answers which role, out of the settings.
 //!
-//! Everything is checked when settings are read: an unknown key, a role that nobody has, an agent that
-//! is bound and not described. A key goes to a host that its owner chose, never to one that came with a
+//! Everything is checked when settings are read: an unknown key, a role that the catalogue does not have, an agent
+//! that is bound and not described. A key goes to a host that its owner chose, never to one that came with a
 //! repository. Nothing here speaks to an agent.
 
 mod build;
@@ -32,15 +32,15 @@ use crate::origin::{ConfigError, Origin};
 pub use build::{BackendError, Hall};
 use fields::Reader;
 pub use keys::KeySource;
-use needs::{Need, Unfit, has_rule};
+use needs::{RoleNeed, Unfit, has_rule};
 
-/// What a person does about a role that nobody answers.
+/// What a person does about a role that no agent answers.
 pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
 
 /// Where agents stand in a file of settings.
 pub const AGENTS: &str = "agents";
 
-/// Where roles are bound.
+/// The section that binds roles.
 pub const ROLES: &str = "roles";
 
 /// The role that stands for all that are not bound.
@@ -50,16 +50,16 @@ pub const ANY_ROLE: &str = "default";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Choice {
-    /// The agent.
+    /// The agent's name; as bound where it is `None`.
     pub agent: Option<String>,
     /// The model that it is asked for.
     pub model: Option<String>,
 }
 
 /// The settings of one agent as they were read: each with where it came from.
-pub type Said = BTreeMap<String, (toml::Value, Origin)>;
+pub type FieldsByName = BTreeMap<String, (toml::Value, Origin)>;
 
-/// Who answers which role.
+/// The agents, and which of them answers each role.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roster {
     agents: BTreeMap<String, AgentSettings>,
@@ -71,19 +71,19 @@ pub struct Roster {
 /// An agent as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
-    /// What it is called.
+    /// Its name in the settings.
     pub name: String,
-    /// What it is.
+    /// What is started or called, with its own settings.
     pub kind: AgentKind,
-    /// What a state may need and this agent need not enforce: somebody has accepted that.
-    pub accept: BTreeSet<Need>,
+    /// What a state may need and this agent need not enforce: a person has accepted that.
+    pub accept: BTreeSet<RoleNeed>,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
     /// Variables of the commands that it has us run, where it has no program of its own.
     pub variables: Vec<(String, VariableRule, Origin)>,
     /// What is charged for its conversations where money is concerned.
     pub pricing: Pricing,
-    /// Where it is described.
+    /// The file that describes it.
     pub origin: Origin,
 }
 
@@ -127,9 +127,9 @@ impl Pricing {
 /// The kinds of agents.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentKind {
-    /// A script.
+    /// Answers written down in a file, for tests and trials.
     Scripted {
-        /// Its file.
+        /// The file with the scenes.
         script: PathBuf,
     },
     /// A model service, with our own loop of tools.
@@ -152,16 +152,16 @@ impl AgentKind {
     }
 }
 
-/// A model service.
+/// A model service, as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// How it speaks.
+    /// The wire format that it speaks.
     pub dialect: Dialect,
     /// Its address, up to `/v1`.
     pub url: String,
-    /// The model.
+    /// The name under which the service knows the model.
     pub model: String,
-    /// Where its key is.
+    /// The source of its key.
     pub key: Option<KeySource>,
     /// How many tokens fit into the model.
     pub context: u64,
@@ -173,7 +173,7 @@ pub struct Service {
     pub calls: Calls,
     /// How many requests it gets at the same time.
     pub concurrency: usize,
-    /// What its models cost.
+    /// The prices of its models.
     pub prices: Prices,
 }
 
@@ -191,13 +191,13 @@ pub struct AgentEnvironment {
 /// A program that speaks the Agent Client Protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spoken {
-    /// The program.
+    /// The name or the path of the program.
     pub program: String,
-    /// Its words.
+    /// The arguments that it is started with.
     pub args: Vec<String>,
-    /// What it surely does.
+    /// Its habits: what it surely does, and how it is made to.
     pub habits: Habits,
-    /// What it gets.
+    /// The variables and the home that it gets.
     pub around: AgentEnvironment,
     /// Whether an author goes on in its earlier session, where the agent offers that.
     pub resume: bool,
@@ -206,15 +206,15 @@ pub struct Spoken {
 /// A program that is spoken to as an adapter says.
 #[derive(Clone, Debug)]
 pub struct Adapted {
-    /// The adapter.
+    /// The file that says how the program is started and read.
     pub adapter: Arc<Adapter>,
     /// The program, where it is not the adapter's own.
     pub program: Option<PathBuf>,
-    /// The model.
+    /// The model to ask for; `None` leaves it to the program.
     pub model: Option<String>,
     /// What the adapter wants to know.
     pub values: BTreeMap<String, String>,
-    /// What it gets.
+    /// The variables and the home that it gets.
     pub around: AgentEnvironment,
 }
 
@@ -225,10 +225,10 @@ impl PartialEq for Adapted {
     }
 }
 
-/// Who answers a role.
+/// The agent that answers a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleBinding {
-    /// The agent.
+    /// The agent's name.
     pub agent: String,
     /// The model, where it is not the agent's own.
     pub model: Option<String>,
@@ -243,7 +243,7 @@ impl Roster {
 
     /// The roster of some settings.
     pub fn of(
-        agents: &BTreeMap<String, Said>,
+        agents: &BTreeMap<String, FieldsByName>,
         roles: &BTreeMap<String, (toml::Value, Origin)>,
     ) -> Result<Roster, ConfigError> {
         let mut roster = Roster::default();
@@ -319,8 +319,8 @@ impl Roster {
         self.roles.get(role).or_else(default)
     }
 
-    /// The same where a person has chosen the agent or the model for one run. Explorers stay with code unless somebody
-    /// has bound them.
+    /// The same where a person has chosen the agent or the model for one run. Explorers stay with code unless the
+    /// settings bind them.
     pub fn with_choice(mut self, choice: &Choice) -> Result<Roster, Unfit> {
         if let Some(agent) = &choice.agent {
             self.needs_agent(agent)?;
@@ -352,7 +352,7 @@ impl Roster {
         self.agents.values()
     }
 
-    /// An agent.
+    /// The agent of that name.
     pub fn agent(&self, name: &str) -> Option<&AgentSettings> {
         self.agents.get(name)
     }
@@ -362,7 +362,7 @@ impl Roster {
         self.roles.iter().map(|(role, bound)| (role.as_str(), bound))
     }
 
-    /// Whether nobody is bound to anything.
+    /// Whether no role is bound.
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
@@ -376,10 +376,10 @@ fn wrong(origin: &Origin, message: String, hint: String) -> ConfigError {
     ConfigError { path, message, hint }
 }
 
-fn agent(name: &str, said: &Said) -> Result<AgentSettings, ConfigError> {
+fn agent(name: &str, said: &FieldsByName) -> Result<AgentSettings, ConfigError> {
     let mut reader = Reader::new(name, said);
     let kind = reader.word("kind", &fields::KINDS)?;
-    let accept = reader.words("accept", &Need::WORDS)?;
+    let accept = reader.words("accept", &RoleNeed::WORDS)?;
     let silence = reader.time("silence")?;
     let origin = reader.origin();
     let variables = match kind.as_deref() {
@@ -398,7 +398,7 @@ fn agent(name: &str, said: &Said) -> Result<AgentSettings, ConfigError> {
         AgentKind::Scripted { .. } | AgentKind::Acp(_) | AgentKind::Cli(_) => None,
     })?;
     reader.expect_no_more(kind.word())?;
-    let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
+    let accept = accept.iter().filter_map(|word| RoleNeed::parse(word)).collect();
     Ok(AgentSettings { name: name.to_owned(), kind, accept, silence, variables, pricing, origin })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A cap on calls is a cap only where calls are counted before they are made; a state that keeps an agent
 //! to some files needs one that is kept to them. What is missing is refused before a run is opened, unless
-//! somebody has accepted it; then the run's record says so.
+//! a person has accepted it; then the run's record says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,43 +18,43 @@ use ftl_language::library::Library;
 use super::UNBOUND;
 use super::{AGENTS, AgentSettings, Hall, Roster};
 
-/// Something that a state needs of whoever answers it.
+/// Something that a state needs of the agent that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum RoleNeed {
     /// Calls of tools are counted before they are made.
     Calls,
     /// It cannot write outside of what the state allows.
     Paths,
 }
 
-impl Need {
+impl RoleNeed {
     /// The words in settings.
     pub const WORDS: [&str; 2] = ["calls", "paths"];
 
     /// The word in settings.
     pub const fn word(self) -> &'static str {
         match self {
-            Need::Calls => "calls",
-            Need::Paths => "paths",
+            RoleNeed::Calls => "calls",
+            RoleNeed::Paths => "paths",
         }
     }
 
     /// The need of a word.
-    pub fn parse(word: &str) -> Option<Need> {
-        [Need::Calls, Need::Paths].into_iter().find(|one| one.word() == word)
+    pub fn parse(word: &str) -> Option<RoleNeed> {
+        [RoleNeed::Calls, RoleNeed::Paths].into_iter().find(|one| one.word() == word)
     }
 
     fn is_met(self, enforced: &Enforced) -> bool {
         match self {
-            Need::Calls => enforced.calls == Counted::Before,
-            Need::Paths => enforced.paths,
+            RoleNeed::Calls => enforced.calls == Counted::Before,
+            RoleNeed::Paths => enforced.paths,
         }
     }
 
     const fn sentence(self) -> &'static str {
         match self {
-            Need::Calls => "counts calls before they are made",
-            Need::Paths => "is kept to the files that it may write",
+            RoleNeed::Calls => "counts calls before they are made",
+            RoleNeed::Paths => "is kept to the files that it may write",
         }
     }
 }
@@ -62,13 +62,13 @@ impl Need {
 /// A state that needs something, and the role that it asks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needed {
-    /// The role.
+    /// The role that the state asks.
     pub role: Name,
-    /// What is needed.
-    pub need: Need,
-    /// The protocol.
+    /// What the agent must enforce.
+    pub need: RoleNeed,
+    /// The protocol's name.
     pub protocol: Name,
-    /// The state.
+    /// The state's name.
     pub state: Name,
 }
 
@@ -86,13 +86,13 @@ impl fmt::Display for Needed {
     }
 }
 
-/// What a protocol and its children need of whoever answers their tasks, and the roles that they ask.
+/// What a protocol and its children need of the agents that answer their tasks, and the roles that they ask.
 pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<Name>) {
     needed_with(library, protocol, &|_| true)
 }
 
-/// The roles that nobody asks while no task of a plan names certain workers: those of the children that a protocol runs
-/// only where a plan says so, as in `IF: task.worker == "coder" → DO: build = Run(coder)`.
+/// The roles that no state asks while no task of a plan names certain workers: those of the children that a protocol
+/// runs only where a plan says so, as in `IF: task.worker == "coder" → DO: build = Run(coder)`.
 pub fn unneeded(library: &Library, protocol: &str, is_worker: &dyn Fn(&str) -> bool) -> BTreeSet<Name> {
     let (_, mut all) = needed(library, protocol);
     let (_, asked) = needed_with(library, protocol, is_worker);
@@ -123,7 +123,7 @@ fn needed_with(
                     match &call.whom {
                         Performer::Task(role) => {
                             roles.insert(role.clone());
-                            let needs = [(pays, Need::Calls), (true, Need::Paths)];
+                            let needs = [(pays, RoleNeed::Calls), (true, RoleNeed::Paths)];
                             let needs = needs.into_iter().filter(|(is, _)| *is).map(|(_, need)| Needed {
                                 role: role.clone(),
                                 need,
@@ -198,14 +198,14 @@ const WORKER: &str = "worker";
 /// Why a protocol cannot be run with these agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// What is wrong.
+    /// What is missing, in words.
     pub message: String,
     /// What to do about it.
     pub hint: String,
 }
 
-/// Looks whether everybody whom a protocol asks is there and gives what its states need; `answered` tells
-/// which roles somebody else answers. What is not given and was accepted, in sentences, for the record.
+/// Looks whether every role that a protocol asks is answered and gives what its states need; `answered` tells which
+/// roles are answered without the roster. What is not given and was accepted, in sentences, for the record.
 pub fn staffed(
     library: &Library,
     protocol: &str,
@@ -271,11 +271,11 @@ fn have_programs(roles: &BTreeSet<Name>, roster: &Roster, hall: &Hall<'_>) -> Re
     Ok(())
 }
 
-/// Everything that somebody would have to accept, at once: each need of each agent with a state that has it, and the
+/// Everything that a person would have to accept, at once: each need of each agent with a state that has it, and the
 /// whole list for the settings, so that what was accepted before stays accepted.
 fn unaccepted(lacking: &[(&Needed, &AgentSettings)]) -> Unfit {
-    let mut told: Vec<(&str, Need)> = Vec::new();
-    let mut lists: BTreeMap<&str, BTreeSet<Need>> = BTreeMap::new();
+    let mut told: Vec<(&str, RoleNeed)> = Vec::new();
+    let mut lists: BTreeMap<&str, BTreeSet<RoleNeed>> = BTreeMap::new();
     let mut sentences = Vec::new();
     for (one, agent) in lacking {
         let known = lists.entry(&agent.name).or_insert_with(|| agent.accept.clone());
@@ -285,7 +285,7 @@ fn unaccepted(lacking: &[(&Needed, &AgentSettings)]) -> Unfit {
             sentences.push(sentence(one, agent));
         }
     }
-    let accept = |(name, needs): (&&str, &BTreeSet<Need>)| {
+    let accept = |(name, needs): (&&str, &BTreeSet<RoleNeed>)| {
         let words: Vec<String> = needs.iter().map(|need| format!("\"{}\"", need.word())).collect();
         format!("accept = [{}] under [{AGENTS}.{name}]", words.join(", "))
     };
@@ -307,14 +307,14 @@ mod tests {
         let (needed, roles) = needed(&Library::built_in(), "task");
         let calls: BTreeSet<String> = needed
             .iter()
-            .filter(|one| one.need == Need::Calls)
+            .filter(|one| one.need == RoleNeed::Calls)
             .map(|one| format!("{} {}.{}", one.role, one.protocol, one.state))
             .collect();
         let expected = ["builder builder.IMPLEMENT", "builder builder.RETRY"];
         assert_eq!(calls.iter().map(String::as_str).collect::<Vec<_>>(), expected);
         let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
         assert_eq!(roles, ["builder", "explorer", "observer", "planner"]);
-        assert!(needed.iter().any(|one| one.need == Need::Paths && &*one.role == "explorer"));
+        assert!(needed.iter().any(|one| one.need == RoleNeed::Paths && &*one.role == "explorer"));
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
     fn a_need_is_a_sentence() {
         let needed = Needed {
             role: Name::from("builder"),
-            need: Need::Calls,
+            need: RoleNeed::Calls,
             protocol: Name::from("builder"),
             state: Name::from("RETRY"),
         };
@@ -358,8 +358,8 @@ mod tests {
             needed.to_string(),
             "builder.RETRY needs a builder that counts calls before they are made"
         );
-        for word in Need::WORDS {
-            assert_eq!(Need::parse(word).map(Need::word), Some(word));
+        for word in RoleNeed::WORDS {
+            assert_eq!(RoleNeed::parse(word).map(RoleNeed::word), Some(word));
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{Adapted, AgentEnvironment, Spoken, keys};
 use crate::environment::{CommandKind, Environment, VariableRule, has_key_word};
 use crate::origin::{ConfigError, Origin};
 
-/// Whose homes there are.
+/// The homes in which an agent's program may live.
 const HOMES: [&str; 2] = ["private", "own"];
 
 /// What an agent of this kind is like, by those that were tried.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ftl_core::amount::{AmountError, Unit};
 use ftl_core::catalogue::plan::{DirectMode, Worker};
 
-use crate::message::{PLACEHOLDERS, Template, UnknownPlaceholder};
+use crate::message::{MessageTemplate, PLACEHOLDERS, UnknownPlaceholder};
 use crate::settings::{EmbedderKind, LandingHow, Section, Settings};
 
 /// A setting: its key, what it means, and how its field is read and shown.
@@ -57,7 +57,7 @@ impl Rule {
     }
 }
 
-/// Why a value is refused.
+/// The reasons for which a value is refused.
 pub(crate) enum ValueError {
     /// It is no amount of its unit.
     Amount(AmountError),
@@ -67,7 +67,7 @@ pub(crate) enum ValueError {
     NoText,
     /// It is none of the words that it may be.
     NoneOf(&'static [&'static str]),
-    /// It is a template that names what nobody fills in.
+    /// It is a template that names no placeholder that there is.
     Placeholder(UnknownPlaceholder),
 }
 
@@ -198,9 +198,9 @@ impl SettingType for bool {
     }
 }
 
-impl SettingType for Template {
-    fn read(rule: &Rule, value: &toml::Value) -> Result<Template, ValueError> {
-        Template::parse(&String::read(rule, value)?).map_err(ValueError::Placeholder)
+impl SettingType for MessageTemplate {
+    fn read(rule: &Rule, value: &toml::Value) -> Result<MessageTemplate, ValueError> {
+        MessageTemplate::parse(&String::read(rule, value)?).map_err(ValueError::Placeholder)
     }
 
     fn show(&self, _: &Rule) -> String {

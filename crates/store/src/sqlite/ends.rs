@@ -17,9 +17,9 @@ use ftl_folder::rewind::{JournalEnd, KnownInstance, Rewound};
 /// A run whose journal may have lost its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// What the journal knows.
+    /// The instances that the journal knows.
     pub journal: JournalEnd,
-    /// The epoch below which nobody may act for the run any more.
+    /// The epoch below which no lease of the run is good any more.
     pub epoch: u64,
 }
 

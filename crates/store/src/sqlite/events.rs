@@ -17,14 +17,14 @@ use ftl_folder::rewind::Rewound;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum StoreEvent {
-    /// A store of an earlier format got its sums: what was there then is taken for what was written.
+    /// A store of an earlier format got its sums: its rows were taken as they were.
     Sealed {
         /// The format it had.
         format: u32,
     },
     /// The heads were missing or could not be read, and were made anew from the store.
     HeadsRenewed {
-        /// What was wrong with them.
+        /// The fault that was found.
         why: String,
     },
     /// A person has accepted that something is lost.
@@ -57,7 +57,7 @@ pub struct Loss {
 pub struct LostEntries {
     /// The run that lost entries.
     pub run: RunId,
-    /// The last entry that was acknowledged, as far as anybody knows.
+    /// The last entry that was acknowledged, by the heads.
     pub had: u64,
     /// The hash of the last entry that was acknowledged.
     pub had_hash: String,
@@ -76,7 +76,7 @@ pub struct RecordedEvent {
     pub event: StoreEvent,
 }
 
-/// Adds an event.
+/// Adds an event to the store's own log.
 pub(super) fn add(open: &Connection, event: &StoreEvent) -> rusqlite::Result<()> {
     let failed = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
     let body = serde_json::to_string(event).map_err(failed)?;

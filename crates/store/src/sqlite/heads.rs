@@ -80,7 +80,7 @@ pub(super) struct RunHead {
     pub(super) epoch: u64,
 }
 
-/// What the file says.
+/// The heads that the file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heads {
     /// The store's head; nothing is known where it cannot be read.
@@ -111,7 +111,7 @@ pub(super) struct HeadFile {
 }
 
 impl HeadFile {
-    /// Opens the file, and makes it if it is missing. What is there and is no file of one name gets another name
+    /// Opens the file, and makes it if it is missing. Anything but a file of one name in its place is renamed
     /// first. All who write it in this process share what is dirty.
     pub(super) fn open(folder: &Path, is_dirty: &Arc<AtomicBool>) -> io::Result<HeadFile> {
         let path = folder.join(HEADS);
@@ -137,7 +137,7 @@ impl HeadFile {
         self.file.write_all_at(&store_slot(store), 0)
     }
 
-    /// Writes all heads anew, and nothing of what was there stays.
+    /// Writes all heads anew; the earlier content of the file is gone.
     pub(super) fn write_anew(&self, store: &StoreHead, runs: &[RunHead]) -> io::Result<()> {
         self.file.set_len(0)?;
         self.write(store, runs)

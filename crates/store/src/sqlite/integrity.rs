@@ -38,7 +38,7 @@ pub(super) struct Differences {
     pub(super) runs: Vec<LostEntries>,
 }
 
-/// Looks whether the log may be added to, while nobody else writes it.
+/// Looks whether the log may be added to. The caller holds the write lock.
 pub(super) fn check_log(folder: &Path, open: &Connection) -> Result<(), StoreError> {
     let database = folder.join(DATABASE);
     let frames = frames(open).map_err(|error| trouble::of_sqlite(&database, &error))?;
@@ -46,7 +46,7 @@ pub(super) fn check_log(folder: &Path, open: &Connection) -> Result<(), StoreErr
     damage.map_or(Ok(()), |damage| Err(StoreError::Lost(describe_log(damage))))
 }
 
-/// Looks whether a store is behind its heads, while nobody else writes it; what its heads are.
+/// Looks whether a store is behind its heads, under the write lock; what its heads are.
 pub(super) fn check_heads(folder: &Path, open: &Connection) -> Result<Found, StoreError> {
     let database = folder.join(DATABASE);
     let found = heads::read(folder).map_err(|error| trouble::of_disk(folder, &error))?;

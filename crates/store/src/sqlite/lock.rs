@@ -58,7 +58,7 @@ impl WriteLock {
         Ok(WriteLock { folder: folder.to_owned(), turn: open(TURN)?, write: open(WRITE)? })
     }
 
-    /// Waits until nobody else writes.
+    /// Waits until no other process or thread writes.
     pub(super) fn hold(&self) -> io::Result<Held<'_>> {
         self.hold_within(MAX_WRITE_WAIT)
     }

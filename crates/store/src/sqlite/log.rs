@@ -7,7 +7,7 @@
 //! - Every transaction but the last is on the disk whole. Of the last one any sectors may be missing, in any order;
 //!   it has one commit frame, its last.
 //! - Frames of an earlier round of the log have another salt, and what is room for later frames has none.
-//! - Behind the end there may be frames of this round that a transaction left which nobody saw: it was rolled
+//! - Behind the end there may be frames of this round that a transaction left which no reader saw: it was rolled
 //!   back, or its process was killed before it could say that it had committed. The next transaction was written over
 //!   its beginning. What is left of it is a piece of one transaction, so it has at most one commit frame, with
 //!   nothing behind it that follows from it.

@@ -109,7 +109,7 @@ impl SqliteStore {
         integrity::report(&self.shared.folder, |question| self.read(question))
     }
 
-    /// Changes something in a transaction of its own, while nobody else writes. A refusal of the work
+    /// Changes something in a transaction of its own, under the write lock. A refusal of the work
     /// itself is told inside and leaves no trace. The work must be quick, and must not ask this store
     /// in any other way than through the connection.
     pub fn change<T, E>(
@@ -221,8 +221,8 @@ impl SqliteStore {
         }
     }
 
-    /// The fence of a run, which may be ahead of a database that was restored. One that cannot be read stops whoever
-    /// starts something, and says why there; one that no epoch can reach is none of ours.
+    /// The fence of a run, which may be ahead of a database that was restored. One that cannot be read stops the
+    /// command that starts a run, and is reported there; one that no epoch can reach is none of ours.
     fn fence(&self, run: &RunId) -> Option<u64> {
         let file = self.shared.folder.join("fences").join(run.as_str());
         fence::lowest(&file).ok().flatten().filter(|lowest| *lowest < i64::MAX.unsigned_abs())

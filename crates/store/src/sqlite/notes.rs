@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{SqliteStore, trouble};
 use crate::StoreError;
-use crate::notebook::{self, Notebook, Notes, Work};
+use crate::notebook::{self, NoteChange, Notebook, Notes};
 
 /// The first format with notes and lessons.
 pub(super) const FORMAT_WITH_NOTES: u32 = 2;
@@ -42,7 +42,7 @@ impl Notebook for SqliteStore {
         self.read(|open| keys_from(open, kind, prefix))
     }
 
-    fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
+    fn amend(&self, work: &mut NoteChange<'_>) -> Result<(), StoreError> {
         let kept = self.change(|open| {
             let mut page = Page { open, database: self.database() };
             match work(&mut page) {

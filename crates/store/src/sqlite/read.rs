@@ -35,7 +35,7 @@ pub(super) struct Readers {
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) open: Connection,
-    /// It was opened as a file that nobody changes. That is only surely so now: it is used once.
+    /// It was opened as a file that no process changes. That is only surely so now: it is used once.
     fixed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Readers {
         readers
     }
 
-    /// Asks something of a connection that nobody else uses meanwhile.
+    /// Asks something of a connection that no other thread uses meanwhile.
     pub(super) fn ask<T>(
         &self,
         question: impl Fn(&Connection) -> rusqlite::Result<T>,
@@ -59,7 +59,7 @@ impl Readers {
         told
     }
 
-    /// A number that changes with every commit of anybody else than the connection that asks; so the
+    /// A number that changes with every commit of any other connection than the one that asks; so the
     /// same one asks always, and it never writes.
     pub(super) fn version(&self) -> Result<u64, StoreError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl Reader {
     /// SQLite reads a database with a log only if it can make the log's shared memory file, or finds
     /// one. In a folder that may not be written this works while another process has the store open
     /// and after a crash, when log and shared memory file are still there. After a clean end both are
-    /// gone; then the database is all there is, and it is opened as a file that nobody changes. A log
+    /// gone; then the database is all there is, and it is opened as a file that no process changes. A log
     /// without its shared memory file is the one thing that cannot be read there.
     pub(super) fn open(folder: &Path) -> Result<Reader, StoreError> {
         let database = folder.join(DATABASE);
@@ -133,7 +133,7 @@ fn connect(database: &Path, extra: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(open)
 }
 
-/// The address under which SQLite opens a file as one that nobody changes.
+/// The address under which SQLite opens a file as one that no process changes.
 fn fixed_address(database: &Path) -> String {
     let mut address = String::from("file:");
     for byte in database.as_os_str().as_bytes() {

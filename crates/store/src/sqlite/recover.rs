@@ -438,7 +438,7 @@ fn lost_runs(open: &Connection, noted: &BTreeMap<String, RunHead>) -> rusqlite::
     Ok(lost)
 }
 
-/// Nobody who held a lease before the loss may write after it.
+/// No process that held a lease before the loss may write after it.
 fn fence(open: &Connection, noted: &BTreeMap<String, RunHead>) -> rusqlite::Result<()> {
     for row in integrity::run_heads(open)?.into_values() {
         let epoch = noted.get(&row.name).map_or(row.epoch, |head| head.epoch.max(row.epoch)) + 1;

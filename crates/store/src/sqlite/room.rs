@@ -1,7 +1,7 @@
 //! Room in the log ahead of its frames: zeros that the next transactions are written over.
 //!
 //! A sync of a file that has grown puts its new length on the disk as well, and so waits for two writes where one would
-//! do. SQLite takes zeros for the end of the log, and so does whoever looks for damage: no frame has a salt of zeros.
+//! do. SQLite takes zeros for the end of the log, and so does our check for damage: no frame has a salt of zeros.
 //! Room is only ever made behind everything that stands in the log, by the process that holds the store's lock, and nothing
 //! depends on it: where there is none, the log grows as it always did. It is never synced for its own sake.
 

@@ -268,14 +268,14 @@ pub(super) fn upgrade(folder: &Path) -> Result<(), StoreError> {
     let lock = WriteLock::open(folder).map_err(on_disk)?;
     let _held = lock.hold().map_err(on_disk)?;
     let open = open_to_write(&database)?;
-    // Somebody else may have done it while this one waited.
+    // Another process may have done it while this one waited.
     let found = format(&database, &open)?;
     check_format(folder, &open)?;
     bring_up_to_date(folder, &open, found)
 }
 
-/// Brings a store of an earlier format up to date, while nobody else writes: what it lacks is made, and the sums of
-/// what is there are noted. A driver of an earlier version could not write any more, so that it must end first.
+/// Brings a store of an earlier format up to date, under the write lock: what it lacks is made, and the sums of
+/// its rows are noted. A driver of an earlier version could not write any more, so that it must end first.
 pub(super) fn bring_up_to_date(folder: &Path, open: &Connection, found: u32) -> Result<(), StoreError> {
     if found >= FORMAT {
         return Ok(());
@@ -308,7 +308,7 @@ fn driven(folder: &Path, open: &Connection) -> rusqlite::Result<Option<String>> 
     Ok(None)
 }
 
-/// Tables, indexes and triggers that a store must have and has not, or has otherwise, and triggers that nobody made.
+/// Tables, indexes and triggers that a store must have and has not, or has otherwise, and triggers that are not ours.
 pub(super) fn differences(open: &Connection) -> rusqlite::Result<Vec<String>> {
     let model = Connection::open_in_memory()?;
     migrate(&model, 0, &MIGRATIONS, |_| Ok(()))?;
@@ -337,7 +337,7 @@ fn objects(open: &Connection) -> rusqlite::Result<Vec<(String, String, Option<St
     list.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
 }
 
-/// Makes triggers again that are gone or were changed, and removes those that nobody made.
+/// Makes triggers again that are gone or were changed, and removes those that are not ours.
 pub(super) fn renew_triggers(open: &Connection) -> rusqlite::Result<()> {
     let model = Connection::open_in_memory()?;
     migrate(&model, 0, &MIGRATIONS, |_| Ok(()))?;
@@ -398,7 +398,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a whole store under a name that nobody opens. The lock is held: what is left there is a
+/// Makes a whole store under a name that no reader opens. The lock is held: a file of that name is a
 /// killed maker's.
 pub(super) fn make_unfinished(folder: &Path) -> Result<PathBuf, StoreError> {
     let file = folder.join(UNFINISHED);
@@ -409,7 +409,7 @@ pub(super) fn make_unfinished(folder: &Path) -> Result<PathBuf, StoreError> {
     }
     folder::open(&file, OpenMode::New).map_err(on_disk)?;
     let open = open_to_write(&file)?;
-    // Nobody knows of it before it is whole: it goes to the disk in one piece, when it is.
+    // No other process opens it before it is whole: it goes to the disk in one piece, when it is.
     open.pragma_update(None, "synchronous", "OFF").map_err(on_error)?;
     fill(&open).map_err(on_error)?;
     name_store(&open).map_err(on_disk)?.map_err(on_error)?;

@@ -2,11 +2,11 @@
 //!
 //! The rows of a group are hashed one by one and the hashes are added up, so that a change costs the rows it
 //! touches and nothing else: what was is taken away, what is is added. The sums and the number of the transaction are
-//! one row, written in the same transaction. A row that is edited, added or removed by anybody else leaves a sum
-//! that no longer fits, and goes on not fitting whatever is written later. The sums are no secret: everyone who can write
-//! the store and knows how can compute them again; only a head that was noted elsewhere tells then.
+//! one row, written in the same transaction. A row that is edited, added or removed by another program leaves a sum
+//! that no longer fits, and goes on not fitting whatever is written later. The sums are no secret: a program that can
+//! write the store and knows how can compute them again; only a head that was noted elsewhere tells then.
 //!
-//! Triggers of the connection that writes report the rows. They are temporary: nobody else who opens the database
+//! Triggers of the connection that writes report the rows. They are temporary: no other connection to the database
 //! has them, and nothing of them is kept.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const GROUPS: usize = 7;
 /// The length of the sums as they are kept.
 const SUM_BYTES: usize = GROUPS * 32;
 
-/// What a sum is about.
+/// The rows that a sum is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     Runs,
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// What people call it.
+    /// The name of those rows in messages.
     const fn word(self) -> &'static str {
         match self {
             Group::Runs => "runs (names, owners, epochs, summaries)",

@@ -1,4 +1,4 @@
-//! What an error of SQLite or of the disk means for whoever asked.
+//! What an error of SQLite or of the disk means for the caller.
 //!
 //! Only what surely did no harm is told apart from failure: a full disk, a place that may not be
 //! written, a file that is no store. Everything else is `Failed`.
@@ -77,7 +77,7 @@ fn is_no_room(kind: ErrorKind) -> bool {
 
 /// A write that found no room did no harm. SQLite says so itself for `ENOSPC` in most places; for
 /// quotas and for the shared memory file only the machine's error tells. A failed fsync is never
-/// taken for a full disk: nobody knows what it has kept.
+/// taken for a full disk: what the disk has kept is not known.
 fn of_io(extended: i32, system: &io::Error, told: String) -> StoreError {
     let wrote = matches!(extended, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE);
     if wrote && is_no_room(system.kind()) {

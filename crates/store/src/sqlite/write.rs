@@ -1,7 +1,7 @@
 //! What a writer is asked to do, and how it is done inside a transaction.
 //!
 //! Everything is done in two steps: `look` may refuse and changes nothing, what it returns is then
-//! carried out and cannot refuse any more. So whoever is refused leaves no trace in a transaction that
+//! carried out and cannot refuse any more. So a request that is refused leaves no trace in a transaction that
 //! others share. None of them begins or ends a transaction.
 
 use rusqlite::{Connection, OptionalExtension as _};

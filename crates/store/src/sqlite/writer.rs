@@ -1,9 +1,9 @@
 //! The writer: one thread that writes for a whole process, many requests in one transaction.
 //!
 //! Requests that wait while the disk is busy go together into the next transaction, so that each sync
-//! serves as many as there are; nobody is made to wait for company. A request that is refused leaves
-//! no trace and does not concern the others. Nobody is answered before the transaction is on the disk, and after an error
-//! that leaves this in doubt nothing is written any more.
+//! serves as many as there are; no request is made to wait for company. A request that is refused leaves
+//! no trace and does not concern the others. No request is answered before the transaction is on the disk, and after
+//! an error that leaves this in doubt nothing is written any more.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -26,7 +26,7 @@ use super::{DATABASE, LOG, integrity, read, schema, trouble};
 use crate::{FORMAT, StoreError};
 use ftl_folder::{self as folder, OpenMode};
 
-/// How many requests may wait; whoever comes then waits before asking.
+/// How many requests may wait; a thread that sends one more waits before it is taken.
 const MAX_WAITING: usize = 1024;
 
 /// How many requests go into one transaction.
@@ -93,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Does something in a transaction of its own, while nobody else writes.
+    /// Does something in a transaction of its own, under the write lock.
     pub(super) fn change<T, E>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, E>>,
@@ -101,7 +101,7 @@ impl Shared {
         self.with_pen(|pen| pen.change(self, work))
     }
 
-    /// Ends writing for good, and tidies up if nobody else has the store open.
+    /// Ends writing for good, and tidies up if no other process has the store open.
     pub(super) fn close(&self) {
         if let Some(pen) = self.pen().take() {
             pen.close(self.broken.get().is_some());
@@ -111,7 +111,7 @@ impl Shared {
     /// Lends what is written with; it is opened for the first one.
     fn with_pen<T>(&self, write: impl FnOnce(&Pen) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut pen = self.pen();
-        // Whoever had it before may have broken the store.
+        // The thread that wrote before may have broken the store.
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
@@ -154,7 +154,7 @@ impl Writer {
     /// Waits until all that was asked is written.
     pub(super) fn finish(self) {
         drop(self.requests);
-        // A writer that panicked has answered nobody; there is nothing left to wait for.
+        // A writer that panicked has answered no request; there is nothing left to wait for.
         let _ = self.thread.join();
     }
 }
@@ -174,7 +174,7 @@ struct Scribe {
     waiting: Receiver<Request>,
 }
 
-/// What it writes with.
+/// The connection and the files that the writer writes with.
 #[derive(Debug)]
 pub(super) struct Pen {
     open: Connection,
@@ -200,7 +200,7 @@ impl Scribe {
     fn write_group(&self, first: Request) {
         let mut group = vec![first];
         match self.shared.with_pen(|pen| self.try_group(pen, &mut group)) {
-            // Nobody waits for this, here or elsewhere.
+            // No thread or process waits for this.
             Ok(Some(heads)) => drop(heads.sync()),
             Ok(None) => {}
             Err(error) => answer_all(group, &error),
@@ -267,7 +267,7 @@ impl Pen {
         // Every row that is written here names a run that was looked up in the same transaction, so that
         // SQLite need not look again for each entry; `check` still finds what belongs to nothing.
         open.pragma_update(None, "foreign_keys", false).map_err(on_error)?;
-        // The log is emptied by hand, after whoever waits was answered, and its errors are seen.
+        // The log is emptied by hand, after the waiting requests were answered, and its errors are seen.
         open.pragma_update(None, "wal_autocheckpoint", 0).map_err(on_error)?;
         open.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES).map_err(on_error)?;
         let file = place(&database).map_err(on_disk)?;
@@ -313,7 +313,7 @@ impl Pen {
     }
 
     /// The log's name must be in the folder before anything in it is acknowledged. SQLite syncs the folder as well,
-    /// and does not tell whether that worked. As long as this process has the store open, nobody makes another log.
+    /// and does not tell whether that worked. While this process has the store open, no process makes another log.
     fn sync_folder(&self, shared: &Shared) -> Result<(), StoreError> {
         if shared.folder_synced.get().is_some() {
             return Ok(());
@@ -345,7 +345,7 @@ impl Pen {
         })
     }
 
-    /// A store that was deleted or replaced would take what nobody can find again.
+    /// A store that was deleted or replaced would take writes that no later process can find.
     fn check_place(&self, shared: &Shared) -> Result<(), StoreError> {
         let is_same = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.file;
         if folder::peek(&self.database).is_ok_and(is_same) {
@@ -357,7 +357,7 @@ impl Pen {
         Err(told)
     }
 
-    /// Does something in a transaction of its own, while nobody else writes. What was refused is rolled
+    /// Does something in a transaction of its own, under the write lock. What was refused is rolled
     /// back.
     pub(super) fn change<T, E>(
         &self,
@@ -371,7 +371,7 @@ impl Pen {
         Ok(done)
     }
 
-    /// Writes a group, and whoever comes while it is written, in one transaction.
+    /// Writes a group, and the requests that come meanwhile, in one transaction.
     fn transact(
         &self,
         shared: &Shared,
@@ -479,7 +479,7 @@ impl Pen {
             self.sync_heads();
             self.ask_log("PASSIVE").map(drop)
         });
-        // Nobody waits for this; an error that matters answers the next ones.
+        // No thread waits for this; an error that matters answers the next requests.
         if let Err(error) = emptied {
             self.take_note(shared, &error);
         }
@@ -518,7 +518,7 @@ fn place(file: &Path) -> io::Result<(u64, u64)> {
 
 fn answer_each(group: &mut Vec<Request>, answers: Vec<Result<u64, StoreError>>) {
     for (request, answer) in group.drain(..).zip(answers) {
-        // Whoever has gone away does not need the answer.
+        // A sender that has gone away does not need the answer.
         let _ = request.answer.send(answer);
     }
 }

@@ -115,7 +115,7 @@ impl Player {
         Some(heard)
     }
 
-    /// What was in a session before, told to whoever takes it up.
+    /// What was in a session before, told to the client that loads it.
     fn tells_again(&self) {
         self.says(&json!("That was before."));
         update(&json!({ "sessionUpdate": "tool_call", "toolCallId": "old", "title": "write", "kind": "edit",

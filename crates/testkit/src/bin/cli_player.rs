@@ -25,10 +25,10 @@ fn main() {
     }
 }
 
-/// Says one line.
+/// Prints one event as a line.
 fn tell(event: &Json) {
     let mut out = std::io::stdout().lock();
-    // Whoever listens may be gone; then there is nothing left to do.
+    // The reader of the stream may be gone; then there is nothing left to do.
     if writeln!(out, "{event}").and_then(|()| out.flush()).is_err() {
         std::process::exit(1);
     }

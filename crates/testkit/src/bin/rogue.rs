@@ -102,7 +102,7 @@ fn ignore_term() {
         std::thread::sleep(LIFE);
         exit(0);
     });
-    // Whoever reads this may be gone.
+    // The reader of the output may be gone.
     let _ = writeln!(io::stdout(), "ignoring");
     for _ in told.forever() {
         let _ = writeln!(io::stdout(), "told");
@@ -248,7 +248,7 @@ fn echo() {
     }
 }
 
-/// Prints as much as it reads, so that whoever only writes first locks up.
+/// Prints as much as it reads, so that a caller which writes all before it reads locks up.
 fn count_stdin() {
     let (mut buffer, mut total) = (vec![0; 64 * 1024], 0);
     loop {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value as Json;
 
-/// A request.
+/// A request, as far as the server looks at it.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
@@ -104,7 +104,7 @@ pub(super) fn send_json(
     send(stream, status, "application/json", headers, body.to_string().as_bytes())
 }
 
-/// Begins a stream.
+/// Writes the head of a stream of events.
 pub(super) fn begin(mut stream: &TcpStream, kind: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"

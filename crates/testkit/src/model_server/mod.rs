@@ -123,7 +123,7 @@ impl ModelServer {
         format!("http://{}/s/{scenario}/v1", self.address)
     }
 
-    /// Where it listens.
+    /// The address and the port where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

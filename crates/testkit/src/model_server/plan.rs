@@ -70,7 +70,7 @@ pub(super) struct Made {
     pub(super) kind: String,
 }
 
-/// What is answered.
+/// What the server says in one answer.
 pub(super) struct Answer {
     pub(super) number: usize,
     pub(super) step: Json,

@@ -15,7 +15,7 @@ use super::case::Case;
 use crate::dice::Dice;
 use crate::world::{answer_type, plain};
 
-/// How long a job may take before its hand ends it.
+/// How many milliseconds a job may take before its executor ends it.
 pub(super) const HARD_LIMIT: u64 = 3_600_000;
 
 /// A job at work.
@@ -47,18 +47,18 @@ pub(super) enum Saying {
     Spent,
     /// Asks for a tool.
     Tool,
-    /// Does the work.
+    /// Does the work that its action asks for.
     Perform,
     /// Says something of another job, long over.
     Ghost,
-    /// Its last words.
+    /// Reports how it ended.
     End(Ending),
 }
 
-/// Last words.
+/// How a job ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {
-    /// The answer.
+    /// The answer that its type declares.
     Right,
     /// The answer with a very long text in it.
     Large,
@@ -68,14 +68,14 @@ pub(super) enum Ending {
     Fail(FailureKind),
     /// The agent or command died.
     Die,
-    /// It was cancelled.
+    /// It says that it was cancelled.
     Cancelled,
     /// A service does not answer.
     Outage(String, Option<u64>),
 }
 
 impl Doing {
-    /// Whom it is for.
+    /// The instance and the action that it is for.
     pub(super) fn who(&self) -> (InstanceId, ActionId) {
         (self.action.instance, self.action.id)
     }
@@ -241,7 +241,7 @@ pub(super) fn cancelled(case: &Case, calm: bool, dice: &mut Dice) -> VecDeque<(u
     [(soon, Saying::End(ending))].into()
 }
 
-/// Whether somebody still waits for an outcome; the time of a PARALLEL may be over.
+/// Whether the run still waits for an outcome; the time of a PARALLEL may be over.
 pub(super) fn is_waited_for(
     run: &ftl_core::run::Run,
     (instance, action): (InstanceId, ActionId),

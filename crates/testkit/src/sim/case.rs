@@ -110,7 +110,7 @@ pub(super) enum People {
     Wild,
 }
 
-/// What a seed decides.
+/// The case that a seed decides.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) seed: u64,

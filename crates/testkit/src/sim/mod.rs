@@ -1,7 +1,7 @@
 //! The deterministic simulation of the engine.
 //!
-//! One thread, a seed, a clock that moves when the simulation says so. The wheel, the driver and the
-//! interpreter are the real ones; the disk, the hands, the people and the accidents are simulated.
+//! One thread, a seed, a clock that moves when the simulation says so. The dispatcher, the driver and the
+//! interpreter are the real ones; the disk, the executors, the people and the accidents are simulated.
 //! First there is trouble, then it is calm: then every run must come to its end. After every step the
 //! oracles look. The same seed writes the same bytes. Nothing here may look at a real clock.
 
@@ -27,7 +27,7 @@ pub enum Sabotage {
     LoseOrder,
     /// An owner that has lost the run is told that its writes are kept.
     IgnoreFence,
-    /// A hand does not look whether it has done its work already.
+    /// An executor does not look whether it has done its work already.
     DoTwice,
     /// Agents say that they have used nothing.
     DropCharge,
@@ -36,7 +36,7 @@ pub enum Sabotage {
 }
 
 impl Sabotage {
-    /// Every one.
+    /// All faults that can be put in.
     pub const ALL: [Sabotage; 7] = [
         Sabotage::ActBeforeAppend,
         Sabotage::ChangeEntry,
@@ -51,7 +51,7 @@ impl Sabotage {
 /// How a simulation is to be done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// A deliberate fault.
+    /// A deliberate fault, which an oracle must find.
     pub sabotage: Option<Sabotage>,
     /// Whether everything that happens is written down.
     pub trace: bool,
@@ -64,7 +64,7 @@ pub struct SimulationOutcome {
     pub journal: Vec<u8>,
     /// How many steps it took.
     pub steps: u64,
-    /// What happened how often.
+    /// How often each thing happened.
     pub counts: Counts,
     /// Everything that happened, if it was to be written down.
     pub trace: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Counts {
     pub faults: u64,
     /// Orders acknowledged.
     pub orders: u64,
-    /// Outcomes refused because nobody waited for them.
+    /// Outcomes refused because the run no longer waited for them.
     pub late: u64,
     /// Services found silent.
     pub outages: u64,
@@ -120,9 +120,9 @@ impl Counts {
 /// Something that must not be.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The seed.
+    /// The seed of the simulation.
     pub seed: u64,
-    /// The step.
+    /// The number of the step at which it was found.
     pub step: u64,
     /// Which oracle, and what it says.
     pub message: String,
@@ -136,7 +136,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// Simulates a seed.
+/// Runs the simulation of one seed to its end, or to what an oracle finds.
 pub fn simulate(seed: u64, options: Options) -> Result<SimulationOutcome, Box<Found>> {
     stage::simulate(seed, options)
 }

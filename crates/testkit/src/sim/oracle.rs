@@ -63,7 +63,7 @@ impl Oracle {
         &self.entries
     }
 
-    /// An order that was acknowledged, and the name in it; the body of a malformed one names nobody.
+    /// An order that was acknowledged, and the name in it; the body of a malformed one has no name.
     pub(super) fn sent(&mut self, number: u64, by: &str) {
         self.orders.insert(number, by.to_owned());
     }
@@ -187,7 +187,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Every action that somebody waits for is at work, and none is that the machine could not do.
+    /// Every action that the run waits for is at work, and none is that the machine could not do.
     pub(super) fn check_work(&self, works: &dyn Fn(InstanceId, ActionId) -> bool) -> Checked {
         for instance in self.shadow.live() {
             for (action, open) in instance.open.iter() {
@@ -232,7 +232,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// An outcome that nobody waits for is refused, and the journal says so.
+    /// An outcome that the run does not wait for is refused, and the journal says so.
     pub(super) fn check_refused(&self, after: u64, instance: InstanceId, action: ActionId) -> Checked {
         let wanted = format!("outcome of {action}");
         let new = self.entries.iter().skip(usize::try_from(after).unwrap_or(usize::MAX));

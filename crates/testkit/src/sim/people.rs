@@ -1,7 +1,7 @@
 //! People of the simulation: what they tell a run, sensible or not.
 //!
-//! Everything they say goes through the store, as orders do. Whoever helps says only what moves the
-//! run on; whoever meddles says anything.
+//! Everything they say goes through the store, as orders do. A person who helps says only what moves the
+//! run on; a person who meddles says anything.
 
 use ftl_core::run::{Instance, InstanceId, OpenKind, ROOT, Run};
 use ftl_core::types::Type;

@@ -1,4 +1,4 @@
-//! One simulated process: its way to the store, which may be cut at any write, and its hands.
+//! One simulated process: its way to the store, which may be cut at any write, and its executors.
 //!
 //! A process that was killed gets no answer and does nothing any more. Everything that hands are told
 //! to start is looked at here, at the very moment: was its entry durable, and is the process still the
@@ -26,7 +26,7 @@ use super::Sabotage;
 pub(super) enum Cut {
     /// After so many more writes, before the next one is kept.
     Before(u64),
-    /// After so many more writes, when the next one is kept and nobody has heard of it.
+    /// After so many more writes, when the next one is kept and the process has not heard of it.
     After(u64),
 }
 
@@ -203,7 +203,7 @@ impl Clock for SimClock {
     }
 }
 
-/// One simulated process.
+/// One simulated process, which may drive the run.
 pub(super) struct Process {
     /// The name under which it owns runs.
     pub(super) name: String,
@@ -242,7 +242,7 @@ impl Process {
         }
     }
 
-    /// Whoever keeps what its driver says that it has written.
+    /// The recorder that keeps what its driver says that it has written.
     pub(super) fn recorder(&self) -> Recorder {
         Recorder(self.seen.clone())
     }

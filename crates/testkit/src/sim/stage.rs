@@ -41,7 +41,7 @@ const MAX_CALM_STEPS: u64 = 6_000;
 /// How often people help before they give a run up.
 const MAX_HELP: u64 = 40;
 
-/// How many more steps a moment of trouble counts for while nobody is at work.
+/// How many more steps a moment of trouble counts for while no job is at work.
 const DULL: u64 = 6;
 
 /// How much of an entry a trace shows.
@@ -50,7 +50,7 @@ const MAX_TRACED: usize = 240;
 /// The time at which every simulation begins.
 const BEGIN: Time = 1_000_000;
 
-/// What happens next.
+/// The things that can happen next.
 #[derive(Clone, Debug)]
 enum Happening {
     /// A job does the next thing of its script.
@@ -63,7 +63,7 @@ enum Happening {
     Goodbye { process: usize },
     /// A process that slept goes on.
     Wake { process: usize },
-    /// Somebody starts a process for the run.
+    /// A person starts a process for the run.
     Arrive,
     /// A moment at which something may go wrong.
     Trouble,
@@ -367,7 +367,7 @@ impl<'a> Stage<'a> {
         self.after(self.engines.len() - 1, first)
     }
 
-    /// Somebody starts a process: it takes the run if nobody drives it.
+    /// A person starts a process: it takes the run if no process drives it.
     fn arrive(&mut self) -> Step {
         if self.used >= MAX_PROCESSES || self.engines.iter().any(|engine| !engine.asleep) {
             return Ok(());
@@ -535,7 +535,7 @@ impl<'a> Stage<'a> {
         self.engines.remove(at);
     }
 
-    /// Ends what a process has at work. Nobody hears what it had used; its process may, when it wakes,
+    /// Ends what a process has at work. What it had used is never reported; its process may, when it wakes,
     /// hear that it died.
     fn end_attempts(&mut self, at: usize) {
         let numbers: Vec<u64> = self.engines[at].jobs.keys().copied().collect();

@@ -62,14 +62,14 @@ pub(super) fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     assert_eq!((heard.total(TOKENS), counted(&heard)), (160, 1), "{heard:?}");
 }
 
-/// The desk ends it at a call.
+/// The session host ends it at a call.
 pub(super) fn is_stopped_by_the_desk(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.stops.store(true, Ordering::Relaxed);
     is_stopped(&scene, cast, &[write("src/one"), submit()], "tools spent");
 }
 
-/// A person should have been asked, and nobody was: that ends it.
+/// A person should have been asked, and there was none: that ends it.
 pub(super) fn is_asked_about_by_the_desk(cast: &dyn Cast) {
     let scene = Scene::new(ToolAllowance { ask: [Name::from("write")].into(), ..allowance(9) });
     is_stopped(

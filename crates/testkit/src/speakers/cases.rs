@@ -142,7 +142,7 @@ pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     assert_eq!(scene.clerk.snapshot().total(TOKENS), used);
 }
 
-/// The desk ends it at a call.
+/// The session host ends it at a call.
 pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
     if after::tells_after(cast) {
         return after::is_stopped_by_the_desk(cast);
@@ -154,7 +154,7 @@ pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
     assert_eq!(scene.text("src/one"), None);
 }
 
-/// Nobody wants the answer any more while it hangs: it ends at once, and long before it would by itself.
+/// The engine cancels the session while it hangs: it ends at once, and long before it would by itself.
 pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let stage = cast.play(&[write("src/one"), Act::of(End::Hangs)]);
@@ -175,7 +175,7 @@ pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     assert_eq!(ended.outcome, Err(AgentError::Cancelled));
 }
 
-/// Nobody wanted it in the first place.
+/// The engine has cancelled it before it began.
 pub fn is_cancelled_before_it_began(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.cancel();
@@ -222,7 +222,7 @@ pub fn asks_a_question(cast: &dyn Cast) {
     assert_eq!(ended.outcome, Ok(AgentAnswer::Asked("Which one?".into())));
 }
 
-/// It calls a tool about which the desk asks a person.
+/// It calls a tool about which the session host asks a person.
 pub fn is_asked_about_by_the_desk(cast: &dyn Cast) {
     if after::tells_after(cast) {
         return after::is_asked_about_by_the_desk(cast);
@@ -262,7 +262,7 @@ pub fn reports_no_tokens(cast: &dyn Cast) {
     assert_eq!(scene.clerk.snapshot().total(TOKENS), told);
 }
 
-/// It reads a secret and speaks of it: nobody sees it, in no sink.
+/// It reads a secret and speaks of it: the secret is hidden in every sink.
 pub fn speaks_of_secrets(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     std::fs::write(scene.folder.path().join("src/key"), KEY).unwrap();

@@ -1,4 +1,4 @@
-//! A desk for tests: it rules by the pure rule, counts, charges a budget, and remembers everything.
+//! A session host for tests: it rules by the pure rule, counts, charges a budget, and remembers everything.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,14 @@ use ftl_agents::timing::Timing;
 use ftl_core::run::Usage;
 use ftl_core::tool_policy::{Ruling, ToolAllowance, ToolCall, rule};
 
-/// What a desk heard.
+/// What a session host was told.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
     /// Calls that were made.
     pub made: Vec<ToolCall>,
     /// Calls that were denied, with why.
     pub denied: Vec<(ToolCall, String)>,
-    /// What was charged, in order.
+    /// The charges, in order.
     pub charged: Vec<Usage>,
     /// What was said, put together; what is void is gone.
     pub text: String,
@@ -41,7 +41,7 @@ impl Heard {
     }
 }
 
-/// The desk.
+/// A host of sessions that records all that a backend tells it.
 pub struct Clerk {
     allowance: ToolAllowance,
     /// How many tokens may be used.
@@ -57,7 +57,7 @@ pub struct Clerk {
 const MAX_REMEMBERED: usize = 1024 * 1024;
 
 impl Clerk {
-    /// A desk that rules by an allowance.
+    /// A session host that rules by an allowance.
     pub fn new(allowance: &ToolAllowance) -> Clerk {
         Clerk {
             allowance: allowance.clone(),
@@ -78,7 +78,7 @@ impl Clerk {
         self.lock().clone()
     }
 
-    /// Nobody wants the answer any more.
+    /// Cancels the session, as the engine does.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

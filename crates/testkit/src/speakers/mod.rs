@@ -34,13 +34,13 @@ pub const KEY: &str = "contract-test-key";
 /// One thing that an agent does.
 #[derive(Clone, Debug, Default)]
 pub struct Act {
-    /// What it says.
+    /// The text that it writes; empty for none.
     pub say: String,
-    /// What it calls.
+    /// The tools that it calls, with their arguments.
     pub calls: Vec<(&'static str, Json)>,
     /// The tokens that it reports; nothing if it reports none.
     pub tokens: Option<u64>,
-    /// How the act ends.
+    /// The end of the act.
     pub end: End,
 }
 
@@ -50,7 +50,7 @@ pub enum End {
     /// With the next act.
     #[default]
     GoesOn,
-    /// It submits this.
+    /// It submits this as its work.
     Submits(Json),
     /// It only says this.
     Says(String),
@@ -90,7 +90,7 @@ impl Act {
 
 /// A backend that behaves as it was told, with whatever must live as long as it does.
 pub struct Stage {
-    /// The backend.
+    /// The backend under test.
     pub backend: Box<dyn Backend>,
     /// What must not be dropped before.
     pub keep: Box<dyn Any>,
@@ -155,7 +155,7 @@ pub fn order(folder: &Path, allowance: &ToolAllowance) -> SessionOrder {
     }
 }
 
-/// A clerk that rules by an allowance, as a desk.
+/// A clerk that rules by an allowance, as a session host.
 pub fn desk(clerk: &Arc<Clerk>) -> Arc<dyn ftl_agents::contract::SessionHost> {
     clerk.clone()
 }

@@ -13,7 +13,7 @@ use ftl_core::value::{Fields, Name, Number, Value};
 use super::{Done, Effect, Fate, How, State, run_of};
 use crate::dice::Dice;
 
-/// Whom an action asks, as hands are called.
+/// Whom an action asks, as executors are called.
 pub(super) fn whom(action: &Action) -> String {
     action.wanted.performer().to_string()
 }

@@ -3,7 +3,7 @@
 //!
 //! An effect is done once per key, however often it is asked for; `check` tells of one that was not.
 //! In memory it serves the simulation. With a ledger on disk it survives `kill -9`: a line is written
-//! before anybody hears of the effect, and many processes may share it. It never decides what comes
+//! before an executor hears of the effect, and many processes may share it. It never decides what comes
 //! next, and it plays no part in real work.
 
 mod answers;
@@ -51,7 +51,7 @@ struct Done {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Effect {
-    /// Nothing that anybody asks about.
+    /// Nothing that a later answer depends on.
     Nothing,
     /// A task was begun.
     Begun(String),
@@ -134,7 +134,7 @@ impl World {
         })
     }
 
-    /// As a hand that does not look first whether it was done already: what `check` must find.
+    /// As an executor that does not look first whether it was done already: what `check` must find.
     pub fn perform_blindly(&self, key: &str, action: &Action) -> io::Result<Value> {
         self.write(|state| {
             let done = state.work(key, action);
@@ -215,7 +215,7 @@ impl World {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the newest state and adds a line to it; nobody else writes in between.
+    /// Looks at the newest state and adds a line to it, under the lock of the file.
     fn write<T>(&self, change: impl FnOnce(&State) -> (T, Option<Line>)) -> io::Result<T> {
         let mut inner = self.inner();
         let Inner { ledger, state } = &mut *inner;
@@ -339,7 +339,7 @@ struct Ledger {
 
 impl Ledger {
     /// The lines that others have written since the last look. What a killed process has written only
-    /// in part is cut off; whoever calls has the lock.
+    /// in part is cut off; the caller has the lock.
     fn news(&mut self) -> io::Result<Vec<Line>> {
         self.file.seek(SeekFrom::Start(self.read))?;
         let mut text = Vec::new();

@@ -11,22 +11,22 @@ use crate::dice::Dice;
 /// What a world is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plot {
-    /// Decides all fates.
+    /// The number from which all fates follow.
     pub seed: u64,
     /// How many tasks in a hundred meet trouble.
     pub trouble: u64,
-    /// The tasks.
+    /// The tasks of the campaign.
     pub tasks: Vec<Task>,
 }
 
 /// A task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number.
+    /// The task's number, such as `001`.
     pub seq: String,
-    /// What it waits for.
+    /// The numbers of the tasks that it waits for.
     pub depends: Vec<String>,
-    /// Who does it, and how.
+    /// The protocol and the mode in which it is done.
     pub how: How,
 }
 
@@ -38,7 +38,7 @@ pub enum How {
     Full,
     /// A builder in direct mode.
     Direct,
-    /// A coder.
+    /// The coder's protocol.
     Coder,
 }
 

@@ -1,4 +1,4 @@
-//! The world does an effect once per key, remembers it over a kill, and tells when somebody does not.
+//! The world does an effect once per key, remembers it over a kill, and tells when an executor does one twice.
 
 #![allow(clippy::unwrap_used)]
 

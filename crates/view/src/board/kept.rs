@@ -1,16 +1,16 @@
-//! A board as bytes: what a driver keeps from time to time, so that whoever looks next need not read the whole journal.
+//! A board as bytes: what a driver keeps from time to time, so that a later command need not read the whole journal.
 
 use std::sync::Arc;
 
 use ftl_core::program::Programs;
 
-use super::story::{Step, Story};
+use super::story::{Story, StoryStep};
 use super::{Asked, Board, Heard};
 use crate::snapshot::{FORMAT, Pack, Packer, Unpacker, fields, read_run, write_run};
 
 fields!(Asked { whom, form });
 fields!(Heard { delivered, analysis, allowed, tried, left_out, replans });
-fields!(Step { at, good, text });
+fields!(StoryStep { at, good, text });
 fields!(Story { steps });
 
 impl Board {

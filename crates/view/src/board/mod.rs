@@ -1,6 +1,6 @@
 //! The board of a flow: its tasks, how far each is, what was spent and learned.
 //!
-//! It is made out of the entries of the run's journal and of nothing else, so it shows the same for whoever
+//! It is made out of the entries of the run's journal and of nothing else, so it shows the same to a process that
 //! drives a run, resumes it or looks at it later. It never asks the store, a clock or git.
 //!
 //! | module | what it holds |
@@ -26,8 +26,8 @@ use ftl_core::run::{
 use ftl_core::value::{Name, Value};
 
 use crate::paint::{one_line, safe};
-pub use story::Step;
 use story::Story;
+pub use story::StoryStep;
 
 /// A flow as people see it. A copy is cheap: what grows is shared between copies.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ pub enum TaskStage {
     Waits(Vec<String>),
     /// Others that it needs are blocked.
     Unreachable(Vec<String>),
-    /// Somebody works on it.
+    /// An agent or a command works on it.
     Works(TaskWork),
     /// It needs a person: why.
     Held(String),
@@ -108,7 +108,7 @@ pub enum TaskStage {
 pub struct TaskWork {
     /// The state of its protocol.
     pub state: String,
-    /// What is being done.
+    /// The action, agent or command that works on it.
     pub doing: Option<Performer>,
     /// Tools that were used, and how many there are.
     pub tools: Option<(u64, u64)>,
@@ -131,7 +131,7 @@ impl Board {
         }
     }
 
-    /// The board of a run of which nobody has shown it the journal: it tells of what comes.
+    /// The board of a run without its journal: it tells of what comes from now on.
     pub fn of_run(run: Run) -> Board {
         let programs = run.programs().clone();
         Board { run, ..Board::new(programs) }
@@ -158,7 +158,7 @@ impl Board {
         self.run.programs().board(protocol)
     }
 
-    /// How the run is drawn.
+    /// The `BOARD` of the run's protocol.
     pub fn code(&self) -> Option<&BoardCode> {
         self.code_of(&self.root()?.protocol)
     }
@@ -200,7 +200,7 @@ impl Board {
                     if self.is_story()
                         && let Some((good, text)) = story::describe_answer(&asked, answer)
                     {
-                        self.story.push(Step { at: entry.at, good, text });
+                        self.story.push(StoryStep { at: entry.at, good, text });
                     }
                     if let Answer::Done(value) = answer {
                         self.heard.note(&asked.whom, value);
@@ -250,7 +250,7 @@ impl Board {
     }
 
     /// The steps of a story so far.
-    pub fn steps(&self) -> &VecDeque<Step> {
+    pub fn steps(&self) -> &VecDeque<StoryStep> {
         &self.story.steps
     }
 
@@ -405,7 +405,7 @@ fn deepen(rows: &mut [TaskRow], above: &[Vec<usize>]) {
     }
 }
 
-/// How many tasks stand before each at least, by the parents of each. A plan has no cycles; what stands in one of a
+/// How many tasks stand before each at least, by the parents of each. A plan has no cycles; a task in a cycle of a
 /// broken plan, or behind it, gets no depth.
 pub(crate) fn depths(above: &[Vec<usize>]) -> Vec<usize> {
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); above.len()];
@@ -430,7 +430,7 @@ pub(crate) fn depths(above: &[Vec<usize>]) -> Vec<usize> {
     depths
 }
 
-/// Says for whom tasks wait that nobody works on.
+/// Says which tasks those wait for that have not been started.
 fn wait(rows: &mut [TaskRow], above: &[Vec<usize>]) {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|at| rows[*at].depth);

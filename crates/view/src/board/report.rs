@@ -30,14 +30,14 @@ pub fn line(name: &str, text: &str) -> String {
 /// Whether the work of a flow is on the person's branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LandingState {
-    /// It is.
+    /// It is on the person's branch.
     Landed,
     /// It is not; why, for people.
     NotLanded(String),
 }
 
 impl LandingState {
-    /// Why it is not there.
+    /// The reason for which it has not landed.
     pub fn not_landed(&self) -> Option<&str> {
         match self {
             LandingState::Landed => None,
@@ -296,7 +296,7 @@ fn costs(meters: &BTreeMap<String, Spent>) -> String {
     runs::render_spent(&told.map(|(name, spent)| (name.clone(), spent.clone())).collect())
 }
 
-/// Whether nobody has ever worked on a task, and nobody will.
+/// Whether a task was never worked on, and never will be.
 fn never_ran(row: &TaskRow) -> bool {
     matches!(row.stands, TaskStage::Waits(_) | TaskStage::Unreachable(_))
 }

@@ -14,22 +14,22 @@ const MAX_STEPS: usize = 200;
 /// What has happened to a story.
 #[derive(Clone, Default)]
 pub(super) struct Story {
-    pub(super) steps: VecDeque<Step>,
+    pub(super) steps: VecDeque<StoryStep>,
 }
 
 /// One step of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct StoryStep {
     /// When it was over.
     pub at: Time,
     /// Whether it led on; nothing where that cannot be said.
     pub good: Option<bool>,
-    /// What came of it.
+    /// The outcome, in words.
     pub text: String,
 }
 
 impl Story {
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: StoryStep) {
         if self.steps.len() == MAX_STEPS {
             self.steps.pop_front();
         }
@@ -122,7 +122,7 @@ mod tests {
     fn so_many_steps_are_remembered() {
         let mut story = Story::default();
         for at in 0..=MAX_STEPS as u64 {
-            story.push(Step { at, good: None, text: String::new() });
+            story.push(StoryStep { at, good: None, text: String::new() });
         }
         assert_eq!((story.steps.len(), story.steps[0].at), (MAX_STEPS, 1));
     }

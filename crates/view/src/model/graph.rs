@@ -10,7 +10,7 @@ use crate::board::depths;
 
 /// How wide a column is, and how far apart two rows are: the units of the drawing.
 pub const COLUMN: u32 = 220;
-/// See `COLUMN`.
+/// How far apart two rows are, in the same units.
 pub const ROW: u32 = 52;
 
 /// How often the columns are put in order.
@@ -19,7 +19,7 @@ const SWEEPS: usize = 4;
 /// A drawing of tasks. Places are in the order of the tasks that were handed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Places {
-    /// Width and height.
+    /// The width and the height of the drawing.
     #[serde(rename = "box")]
     pub size: (u32, u32),
     /// Where each task stands, from the left.
@@ -34,17 +34,17 @@ pub struct Places {
 
 /// A task that is placed: its name, the names of those it waits for, and how much it weighs on the critical path.
 #[derive(Clone, Debug)]
-pub struct Node<'a> {
-    /// Its name.
+pub struct GraphNode<'a> {
+    /// The number of the task.
     pub seq: &'a str,
-    /// Those it waits for.
+    /// The numbers of the tasks that it waits for.
     pub depends: &'a [String],
     /// How long it took, or is thought to take.
     pub weight: u64,
 }
 
 /// Places tasks. An edge to a task that is not there is left out.
-pub fn places(nodes: &[Node<'_>]) -> Places {
+pub fn places(nodes: &[GraphNode<'_>]) -> Places {
     let index: BTreeMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.seq, at)).collect();
     let above: Vec<Vec<usize>> = nodes
         .iter()
@@ -108,8 +108,8 @@ fn ordered(above: &[Vec<usize>], depth: &[usize]) -> Vec<Vec<usize>> {
     columns
 }
 
-/// The heaviest row of tasks from one that waits for nobody to one that nobody waits for.
-fn critical(nodes: &[Node<'_>], above: &[Vec<usize>], depth: &[usize]) -> Vec<usize> {
+/// The heaviest row of tasks, from one that waits for no other to one that no other waits for.
+fn critical(nodes: &[GraphNode<'_>], above: &[Vec<usize>], depth: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| depth[*at]);
     let mut sum: Vec<u64> = vec![0; nodes.len()];
@@ -138,10 +138,10 @@ mod tests {
     fn placed(tasks: &[(&str, &[&str], u64)]) -> Places {
         let depends: Vec<Vec<String>> =
             tasks.iter().map(|(_, on, _)| on.iter().map(|one| (*one).to_owned()).collect()).collect();
-        let nodes: Vec<Node<'_>> = tasks
+        let nodes: Vec<GraphNode<'_>> = tasks
             .iter()
             .zip(&depends)
-            .map(|((seq, _, weight), depends)| Node { seq, depends, weight: *weight })
+            .map(|((seq, _, weight), depends)| GraphNode { seq, depends, weight: *weight })
             .collect();
         places(&nodes)
     }
@@ -182,8 +182,8 @@ mod tests {
                     .unwrap_or_default()
             })
             .collect();
-        let nodes: Vec<Node<'_>> =
-            names.iter().zip(&depends).map(|(seq, depends)| Node { seq, depends, weight: 1 }).collect();
+        let nodes: Vec<GraphNode<'_>> =
+            names.iter().zip(&depends).map(|(seq, depends)| GraphNode { seq, depends, weight: 1 }).collect();
         let drawn = places(&nodes);
         let spots: std::collections::BTreeSet<_> = drawn.x.iter().zip(&drawn.y).collect();
         assert_eq!(spots.len(), 2000);

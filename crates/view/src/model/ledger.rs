@@ -1,4 +1,4 @@
-//! What was spent: by role and by task, with the parts of tokens apart, and what nobody knows marked.
+//! What was spent: by role and by task, with the parts of tokens apart, and worst cases marked.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ pub const MAX_POINTS: usize = 512;
 /// An amount of everything that is bought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bought {
-    /// All tokens.
+    /// All tokens: sent, read from a cache and written.
     pub tokens: u64,
     /// Those that were sent and not read from a cache, where the agent tells them apart.
     pub input: u64,
     /// Those that were read from a cache.
     pub cached: u64,
-    /// Those that were written.
+    /// The tokens that the model wrote.
     pub output: u64,
     /// Money, in millionths.
     pub money: u64,
-    /// How many amounts are worst cases, because nobody knows.
+    /// How many amounts are worst cases, because the agent reported none.
     pub unknown: u64,
     /// How many conversations have no price.
     pub unpriced: u64,
@@ -44,7 +44,7 @@ impl Bought {
 /// How much had been spent at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Point {
-    /// The moment.
+    /// The time of the entry.
     pub at: Time,
     /// All tokens until then.
     pub tokens: u64,
@@ -54,16 +54,16 @@ pub struct Point {
     pub unknown: u64,
 }
 
-/// What a run has spent.
+/// The ledger of a run: what it has spent.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Everything.
+    /// The sum over the whole run.
     pub all: Bought,
     /// By the role of the agent; other actions stand under their own name.
     pub roles: BTreeMap<String, Bought>,
     /// By task; what belongs to none stands under the empty name.
     pub tasks: BTreeMap<String, Bought>,
-    /// How it grew.
+    /// The sums over time, the earliest first.
     pub points: Vec<Point>,
     asked: BTreeMap<(InstanceId, ActionId), Performer>,
 }

@@ -30,9 +30,9 @@ use timeline::Timeline;
 pub struct RunModel {
     /// The tasks, steps and instances.
     pub board: Board,
-    /// What time went to.
+    /// The bars of each task over time.
     pub timeline: Timeline,
-    /// What was spent.
+    /// Tokens and money by role, by task and over time.
     pub ledger: Ledger,
 }
 

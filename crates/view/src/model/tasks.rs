@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::RunModel;
-use super::graph::{Node, Places, places};
+use super::graph::{GraphNode, Places, places};
 use crate::board::{TaskRow, TaskStage};
 use crate::cause::cause;
 
@@ -40,9 +40,9 @@ impl RunModel {
         let rows = self.board.rows();
         let now = self.board.times.map_or(0, |(_, last)| last);
         let weight = |seq: &str| self.timeline.sums(seq, now).values().sum();
-        let nodes: Vec<Node<'_>> = rows
+        let nodes: Vec<GraphNode<'_>> = rows
             .iter()
-            .map(|row| Node { seq: &row.seq, depends: &row.depends, weight: weight(&row.seq) })
+            .map(|row| GraphNode { seq: &row.seq, depends: &row.depends, weight: weight(&row.seq) })
             .collect();
         places(&nodes)
     }

@@ -1,7 +1,7 @@
 //! What the time of each task went to: an agent, a check, a slot, a service, a person, the landing.
 //!
-//! A bar begins where something is asked for and ends where it is heard. Two kinds that nobody else shows are kept apart
-//! from work: waiting for a slot, and waiting for a person.
+//! A bar begins where something is asked for and ends where it is heard. Two kinds that are often hidden are kept
+//! apart from work: waiting for a slot, and waiting for a person.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use serde::Serialize;
 /// How many bars a row holds; the bars of later attempts lengthen the last one of their kind.
 pub const MAX_BARS: usize = 500;
 
-/// What time goes to.
+/// The kinds of bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BarKind {
-    /// An agent works.
+    /// An agent answers a task.
     Agent,
-    /// A gate looks.
+    /// A gate looks at the work.
     Check,
     /// It waits for its turn: a slot, and files that another task holds.
     Slot,
@@ -38,11 +38,11 @@ pub enum BarKind {
 /// A stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bar {
-    /// When it began.
+    /// The time of the entry that began it.
     pub from: Time,
     /// When it ended; nothing while it goes on.
     pub to: Option<Time>,
-    /// What it went to.
+    /// The kind of bar.
     pub kind: BarKind,
     /// Whom or what, in one word.
     pub what: String,

@@ -1,6 +1,6 @@
 //! Snapshots: what a journal has made, as bytes, so that looking at a long one reads its end and not all of it.
 //!
-//! A snapshot is a cache and never the truth. Whoever keeps one says beside it of which entry it is; whoever reads one
+//! A snapshot is a cache and never the truth. The writer says beside it of which entry it is; the reader
 //! compares that with the journal first. Bytes that do not fit give nothing, and what they stood for is made of the
 //! journal as if there were none.
 //!

@@ -18,13 +18,13 @@ const MAX_DEPTH: usize = 128;
 
 /// Something that can be written as bytes and read back.
 pub(crate) trait Pack: Sized {
-    /// Writes it.
+    /// Appends its bytes.
     fn pack(&self, out: &mut Packer);
     /// Reads it back; nothing where the bytes do not fit.
     fn unpack(from: &mut Unpacker<'_>) -> Option<Self>;
 }
 
-/// What is written so far.
+/// The bytes that are written so far, and the values that they share.
 #[derive(Default)]
 pub(crate) struct Packer {
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
 //! The parts of a run as bytes: instances, what is open in them, meters, terms.
 //!
-//! Each type names all of its fields here, so that one with a new field does not compile before somebody has thought of
-//! snapshots; then the number of the format goes up.
+//! Each type names all of its fields here, so that one with a new field does not compile before its author has
+//! thought of snapshots; then the number of the format goes up.
 
 use std::sync::Arc;
 
@@ -249,7 +249,7 @@ impl Pack for OpenKind {
     }
 }
 
-/// Writes a run.
+/// Appends the bytes of a run.
 pub(crate) fn write_run(run: &Run, out: &mut Packer) {
     let all = run.instances();
     (all.len() as u64).pack(out);

@@ -32,7 +32,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::gate::Refusal;
 use crate::serve::{Server, WATCHED};
 
-/// What was asked.
+/// A request, with its parameters parsed.
 pub(crate) struct Asked {
     pub(crate) params: BTreeMap<&'static str, String>,
     pub(crate) query: BTreeMap<String, String>,
@@ -40,13 +40,13 @@ pub(crate) struct Asked {
     pub(crate) key: Option<String>,
 }
 
-/// What is answered.
+/// An answer that is no error.
 pub(crate) enum Answer {
     /// A document with its status.
     Json(u16, Json),
     /// A piece of the page, with its kind.
     Page(&'static str, &'static [u8]),
-    /// Events.
+    /// A stream of events, which stays open.
     Stream(Receiver<Bytes>),
 }
 
@@ -128,7 +128,7 @@ impl Asked {
             .ok_or_else(|| ApiError::new(404, format!("there is no run `{run}`"), "`GET runs` lists them"))
     }
 
-    /// A number behind the question mark, where it stands there.
+    /// A number of the query; `None` where it is left out.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(text) = self.query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
         let number = text.parse().map_err(|_| {
@@ -179,7 +179,7 @@ pub(crate) fn needs(server: &Server, _: &Asked) -> Result<Answer, ApiError> {
     Ok(Answer::Json(200, json!({ "needs": inbox::needs(&server.session, &server.runs, WATCHED.open)? })))
 }
 
-/// Tells whoever follows how much waits for a person; how much that is.
+/// Tells all followers how much waits for a person; how much that is.
 pub(crate) fn tell_needs(server: &Server, before: usize, version: u64) -> usize {
     let Ok(all) = inbox::needs(&server.session, &server.runs, WATCHED.open) else { return before };
     server.hub.tell(None, "needs", version, &json!({ "needs": all }));

@@ -1,6 +1,6 @@
 //! What a person says: orders that are left in the store, and flows that are started in processes of their own.
 //!
-//! Nothing is driven here. A run that nobody drives gets a driver that lives on when this server ends.
+//! Nothing is driven here. A run without a driver gets one that lives on when this server ends.
 
 use std::io::Read as _;
 use std::process::{Child, Stdio};
@@ -145,7 +145,7 @@ fn drain(child: &mut Child) -> Receiver<Vec<u8>> {
     told
 }
 
-/// What a command said that ended before anybody saw its run.
+/// What a command said that ended before its run was seen in the store.
 fn ended_early(said: &Receiver<Vec<u8>>) -> Result<Answer, ApiError> {
     let said = said.recv_timeout(LOOK * 20).unwrap_or_default();
     let document: Json = serde_json::from_slice(&said).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_core::run::{Cause, Fact, InstanceId};
 use ftl_language::draw::svg;
 use ftl_store::{Most, journal};
@@ -55,7 +55,7 @@ pub(crate) fn salvage(server: &Server, _: &Asked) -> Result<Answer, ApiError> {
 
 pub(crate) fn protocol(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let name = asked.param("name");
-    let shelf = Shelf::load(&server.cli)?;
+    let shelf = LoadedProtocols::load(&server.cli)?;
     let found = shelf.library.machine(name);
     let found = found.ok_or_else(|| {
         ApiError::new(404, format!("there is no protocol `{name}`"), "`GET protocols` lists them")

@@ -176,7 +176,7 @@ pub(crate) fn talk(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     ))
 }
 
-/// Tells whoever follows a run what its agents say now. What was said before somebody listened is not told again.
+/// Tells the followers of a run what its agents say now. What was said before there was a follower is not told again.
 pub(crate) fn tell_words(
     server: &Server,
     run: &RunId,

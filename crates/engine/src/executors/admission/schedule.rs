@@ -1,5 +1,5 @@
 //! How close the order in which tasks are let in comes to what no schedule can beat: simulated, with nothing taking any
-//! time but agents. How long an agent will take is known to nobody before.
+//! time but agents. How long an agent will take is not known before.
 
 use super::tests::{Idle, job, key, rank};
 use super::*;

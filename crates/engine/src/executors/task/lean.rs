@@ -1,5 +1,5 @@
-//! The hands of one command of a task: gates answer what the command has looked at already, and nothing else is made
-//! before a step asks for it.
+//! The executors of one command of a task: gates answer what the command has looked at already, and nothing else is
+//! made before a step asks for it.
 //!
 //! `ftl next` between two phases reads a few files. It needs no supervisor, no roster, no backend of an agent, no prompt
 //! and no folder for sockets; what a step needs is made when the first such step comes.
@@ -19,7 +19,7 @@ use crate::executors::{ExecutorPool, Hands, Job, JobEnd, JobReport, Report};
 /// The steps that work on the repository, and ask no agent.
 const WORK: [&str; 3] = ["eval.run", "patch.apply", "patch.revert"];
 
-/// Hands that were made, with the worktrees that they work in.
+/// Executors that were made, with the worktrees that they work in.
 pub struct Made {
     /// The executors that were made.
     pub hands: ExecutorPool,
@@ -27,7 +27,7 @@ pub struct Made {
     pub sites: Option<Arc<Sites>>,
 }
 
-/// Why hands could not be made, in a sentence.
+/// Why executors could not be made, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MakeError(String);
 
@@ -46,15 +46,15 @@ impl fmt::Display for MakeError {
 
 impl std::error::Error for MakeError {}
 
-/// Who makes the hands that a step needs.
+/// Makes the executors that a step needs.
 pub trait Makes: Sync + Send {
-    /// Hands for steps that work on the repository.
+    /// Executors for steps that work on the repository.
     fn work(&self) -> Result<Made, MakeError>;
-    /// Hands for everything.
+    /// Executors for all steps.
     fn all(&self) -> Result<Made, MakeError>;
 }
 
-/// The hands of one command of a task.
+/// The executors of one command of a task.
 pub struct Lean<'a> {
     answers: Mutex<BTreeMap<Name, Result<Value, Failure>>>,
     gates: ExecutorPool,
@@ -64,7 +64,7 @@ pub struct Lean<'a> {
 }
 
 impl<'a> Lean<'a> {
-    /// Hands whose gates answer what was looked at, once; asked again they look for themselves.
+    /// Executors whose gates answer what was looked at, once; asked again they look for themselves.
     pub fn new(
         answers: BTreeMap<Name, Result<Value, Failure>>,
         gates: ExecutorPool,

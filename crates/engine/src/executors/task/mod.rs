@@ -1,4 +1,4 @@
-//! The hands of a task's lifecycle: gates that look at its artifacts, and what a person's word sets off.
+//! The executors of a task's lifecycle: gates that look at its artifacts, and what a person's word sets off.
 //!
 //! Which task a run is of stands in the store, written before the run was opened; no action names a folder.
 //! A gate never believes a flag, and none of them writes anything but what evidence is bound to.

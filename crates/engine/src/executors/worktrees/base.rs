@@ -4,7 +4,7 @@
 //! later runs, and gates take it from there. It begins beside the first conversation that it will judge, after a look of
 //! seconds. Where it shows that the surroundings are broken, the conversations that it would judge are ended, no other
 //! one begins, and their steps are held. That is never noted: when a step is asked again, so is the command. A red base
-//! that ran stops nobody. What is still running when the run rests is ended.
+//! that ran stops no task. What is still running when the run rests is ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ const BASES: &str = "base-verify";
 /// The kind of the notes that say that commands can be run on a tree.
 const LOOKED: &str = "base-look";
 
-/// How often somebody who waits for a base looks whether it is still wanted.
+/// How often a job that waits for a base looks whether it is still wanted.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// How much of an output is read to tell why a command could not be run.
@@ -93,7 +93,7 @@ impl Check {
         self.changed.notify_all();
     }
 
-    /// Waits for what comes of it, as long as somebody wants to know.
+    /// Waits for what comes of it, until the job is cancelled.
     fn wait(&self, cancel: &Cancel) -> Came {
         let mut state = lock(&self.state);
         loop {
@@ -128,8 +128,8 @@ impl Check {
         Some(why)
     }
 
-    /// Whether it need not be asked again for a job. One that was refused before comes again after somebody has mended
-    /// what was broken.
+    /// Whether it need not be asked again for a job. One that was refused before comes again after a person has
+    /// mended what was broken.
     fn holds_for(&self, job: &Job) -> bool {
         let state = lock(&self.state);
         match &state.came {
@@ -189,7 +189,7 @@ struct Question {
 enum Refusal {
     /// The surroundings are broken.
     Broken(String),
-    /// Nobody could look; whoever works finds out what is wrong.
+    /// The look itself failed; the step that works there finds out what is wrong.
     Unknown,
 }
 
@@ -209,8 +209,8 @@ impl Sites {
         Ok(Question { repo, base, tree, command: text, timeout: command.timeout, env, made, key })
     }
 
-    /// How a command goes on what the work started from: as it is noted, as whoever is just running it says, or by
-    /// running it.
+    /// How a command goes on what the work started from: as it is noted, as the thread that is just running it says,
+    /// or by running it.
     pub(super) fn base(&self, job: &Job, site: &Site, command: Command<'_>) -> Result<Base, Failure> {
         let question = self.question(job, site, command)?;
         if let Some(note) = self.note(BASES, &question.key)? {
@@ -399,7 +399,7 @@ impl Sites {
         Ok(begun)
     }
 
-    /// The look of seconds, in the worktree of a job as long as nobody has changed anything there.
+    /// The look of seconds, in the worktree of a job as long as nothing was changed there.
     fn look_before(&self, job: &Job, site: &Site, question: &Question) -> Result<(), Refusal> {
         let at = ProbeFolder { folder: &site.folder, made: &question.made, env: &question.env };
         if let Some(why) = look::missing_program(&question.command, at) {
@@ -432,7 +432,7 @@ impl Sites {
             let _running = running;
             sites.run_check(&job, &question, &check);
         };
-        // Where there is no thread, whoever needs the answer runs the command.
+        // Where there is no thread, the step that needs the answer runs the command.
         if let Ok(thread) = std::thread::Builder::new().name(String::from("base")).spawn(work) {
             lock(&self.base_checks.threads).push(thread);
         }

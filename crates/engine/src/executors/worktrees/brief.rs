@@ -70,7 +70,7 @@ pub(super) fn key(job: &Job) -> String {
     format!("{}/{}", job.run, job.action.instance.0)
 }
 
-/// Parses a workspace by another hand, and notes what it says.
+/// Parses a workspace by another executor, and notes what it says.
 pub(super) struct Noting {
     pub(super) sites: Arc<Sites>,
     pub(super) inner: Arc<dyn Executor>,

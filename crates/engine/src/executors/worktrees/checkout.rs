@@ -1,7 +1,7 @@
 //! Checkouts in which commands judge work: clean, outside of every project of the person, made ready like a worktree.
 //!
-//! This is the only place that hands one out. What is to be run on a tree that nobody works in is run there, and nothing
-//! that an agent left beside its work is.
+//! This is the only place that hands one out. What is to be run on a tree that no agent works in is run there, and
+//! nothing that an agent left beside its work is.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use ftl_core::run::Failure;
 use ftl_gates::verify::CouldNotRun;
 use ftl_git::{Checkout, GitError, Oid, Repo, Wanted};
 
-/// What a checkout is of.
+/// The commit and the files of a checkout.
 #[derive(Clone, Copy)]
 pub(super) struct CheckoutOf<'a> {
     pub(super) repo: &'a Repo,
@@ -37,7 +37,7 @@ pub(super) struct Ready<'a> {
 }
 
 impl Ready<'_> {
-    /// The tree that stands there now: another one where something that was run has changed it.
+    /// The tree of its files now: another one where something that was run has changed it.
     pub(super) fn tree(&self) -> Result<Oid, Failure> {
         Ok(self.checkout.tree()?)
     }

@@ -1,4 +1,4 @@
-//! Worktrees that nobody needs any more. What exists only there is kept under a ref first; one that cannot
+//! Worktrees that are needed no more. What exists only there is kept under a ref first; one that cannot
 //! be closed now stands where it stood, and is tried again whenever its run comes to rest.
 
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl Sites {
     }
 }
 
-/// Blocks a workspace by another hand, then closes the worktree in which it was worked on.
+/// Blocks a workspace by another executor, then closes the worktree in which it was worked on.
 pub(super) struct Closing {
     pub(super) sites: Arc<Sites>,
     pub(super) inner: Arc<dyn Executor>,

@@ -21,16 +21,16 @@ use ftl_settings::environment::CommandKind;
 /// How many files are named that a verify command has left behind.
 const MAX_NAMED: usize = 5;
 
-/// What is to be run.
+/// A command of a gate.
 #[derive(Clone, Copy)]
 pub(super) struct Command<'a> {
     pub(super) text: &'a str,
     pub(super) timeout: Option<Seconds>,
-    /// What it is run for.
+    /// The purpose, which decides the variables that it gets.
     pub(super) kind: CommandKind,
 }
 
-/// What a command showed, and the tree that stood there afterwards.
+/// What a command showed, and the tree of the worktree afterwards.
 struct Verified {
     ran: VerifyMeasure,
     after: Oid,
@@ -56,7 +56,7 @@ impl Sites {
         Ok(report)
     }
 
-    /// Runs a command on exactly what stands in a worktree, in a checkout of it: what git ignores there, and what a
+    /// Runs a command on exactly the files of a worktree, in a checkout of it: what git ignores there, and what a
     /// process of the agent's still does there, has no part in the answer.
     fn verify_in_checkout(
         &self,
@@ -79,7 +79,7 @@ impl Sites {
         self.in_checkout(job, of, &mut run)?
     }
 
-    /// What scope and integrity show. Without a brief nobody has said which files may change.
+    /// What scope and integrity show. Without a brief it is not said which files may change.
     pub(super) fn look(&self, change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
         let brief = noted.map(Noted::brief);
         let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Sites {
     }
 }
 
-/// The answer about a command that itself changes what it was to look at: what is there now was not
+/// The answer about a command that itself changes what it was to look at: the tree as it is now was not
 /// verified.
 fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
     let named: Vec<&str> = change.files.iter().take(MAX_NAMED).map(|file| file.path.as_str()).collect();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::brief::Noted;
 use super::checkout::{CheckoutOf, Ready};
 use super::message::{About, Author, cut_subject};
-use super::{Met, Route, Site, Sites};
+use super::{LandingRoute, Met, Site, Sites};
 use crate::executors::typed::Done;
 use crate::executors::{Job, JobEnd};
 use ftl_folder as folder;
@@ -55,7 +55,7 @@ struct LandedNote {
     /// The task as `<seq>-<slug>`; none for a story.
     #[serde(default)]
     task: Option<String>,
-    /// Who did the work.
+    /// The agent that did the work.
     #[serde(default)]
     author: Option<Author>,
 }
@@ -65,7 +65,7 @@ struct LandedNote {
 pub(super) struct LandedWork {
     /// The commands that it was verified with.
     pub(super) commands: Vec<String>,
-    /// What each landing was for.
+    /// The purpose of each landing, with its task.
     about: Vec<String>,
     objective: Option<String>,
     tasks: Vec<String>,
@@ -88,13 +88,13 @@ impl LandedWork {
     }
 }
 
-/// What is to land.
+/// A landing that an action asks for.
 pub(super) struct Wish {
-    /// The tree that was verified; none takes what is there now.
+    /// The tree that was verified; with none, the worktree lands as it is.
     pub(super) tree: Option<Oid>,
     /// The commands that must succeed on the merged tree.
     pub(super) verify: Vec<String>,
-    /// What the commit says.
+    /// The parts of the commit's message.
     pub(super) about: About,
     /// The brief, where there is one.
     pub(super) noted: Option<Noted>,
@@ -219,8 +219,8 @@ impl Sites {
         asked: &BranchDeliver,
     ) -> Result<Delivered, JobEnd> {
         match self.landing {
-            Some(Route::PullRequest) => self.deliver_pull(job),
-            Some(Route::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
+            Some(LandingRoute::PullRequest) => self.deliver_pull(job),
+            Some(LandingRoute::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
         }
     }
 
@@ -303,7 +303,7 @@ impl Sites {
     }
 }
 
-/// Why nobody could look at what would land.
+/// Why the merged tree could not be verified.
 pub(super) fn unlooked(failure: Failure) -> CouldNotRun {
     if failure.kind == FailureKind::Machine {
         CouldNotRun::Machine(failure.message)

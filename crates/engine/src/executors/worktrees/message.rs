@@ -83,7 +83,7 @@ pub(in crate::executors) struct Author {
     pub(in crate::executors) summary: Option<String>,
 }
 
-/// What a commit is about.
+/// The parts of a commit's message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub(super) subject: String,
@@ -195,7 +195,7 @@ impl Sites {
         self.put_note(AUTHORS, &key(job), author)
     }
 
-    /// Who did the work of a job's instance, if an agent did. A note that cannot be read names nobody.
+    /// Which agent did the work of a job's instance, if one did. A note that cannot be read names none.
     pub(super) fn author(&self, job: &Job) -> Result<Option<Author>, Failure> {
         Ok(self.note(AUTHORS, &key(job))?.and_then(|text| serde_json::from_str(&text).ok()))
     }

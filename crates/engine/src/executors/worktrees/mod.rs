@@ -17,8 +17,8 @@
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
 //! | `retry` | tasks that are tried again |
-//! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
-//! | `close` | worktrees that nobody needs any more |
+//! | `story` | a story's worktree, its tests and its merge |
+//! | `close` | worktrees that are needed no more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
 mod base;
@@ -92,15 +92,15 @@ pub struct Sites {
     /// Tasks that are tried again.
     retried: Vec<retry::Retried>,
     allowed: Vec<FindingAllowance>,
-    /// What builds may take.
+    /// The limits of builds.
     builds: BuildSettings,
     /// Whether an agent is bound to the observer by name: it is asked about what went well, too.
     observer_is_named: bool,
-    /// The campaign as it was when somebody last looked at all of it.
+    /// The campaign as it was when all of it was last read.
     followed: Mutex<Option<Followed>>,
     /// The plan that was read last, and what it was read from.
     plan: Mutex<Option<(Arc<Fields>, Arc<CampaignPlan>)>>,
-    landing: Option<Route>,
+    landing: Option<LandingRoute>,
     forge: Result<Reached, ForgeError>,
     /// How long the checks of a pull request are waited for.
     checks: Duration,
@@ -115,7 +115,7 @@ pub struct Sites {
 /// How a story that is run by itself gets where it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Route {
+pub enum LandingRoute {
     /// To the person's branch, here.
     Branch(Delivery),
     /// Through a pull request on a forge.
@@ -131,7 +131,7 @@ pub(super) struct Site {
 }
 
 impl Sites {
-    /// The worktrees of the repository that a paperwork belongs to. Git is not asked before somebody works.
+    /// The worktrees of the repository that the records belong to. Git is not asked before the first job.
     pub fn new(paper: Arc<Records>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
         let settings = config.settings();
         Sites {
@@ -177,11 +177,11 @@ impl Sites {
 
     /// The same where a story that was asked for by itself is brought to the person's branch.
     #[must_use]
-    pub fn landing(self, landing: Option<Route>) -> Sites {
+    pub fn landing(self, landing: Option<LandingRoute>) -> Sites {
         Sites { landing, ..self }
     }
 
-    /// The same for the process that drives a run, as long as nobody else does.
+    /// The same for the process that drives a run, as long as no other one does.
     #[must_use]
     pub fn fenced(self, fence: Fence) -> Sites {
         Sites { fence: Some(fence), ..self }
@@ -208,7 +208,7 @@ impl Sites {
         Ok(open.insert(repo).clone())
     }
 
-    /// Opens the repository before anybody needs it.
+    /// Opens the repository before a job needs it.
     pub(super) fn open_early(&self) {
         if let Ok(repo) = self.repo() {
             repo.get_ready();
@@ -334,7 +334,7 @@ impl Sites {
 struct Met(Option<Failure>);
 
 impl Met {
-    /// Notes why somebody could not look, and hands on its sentence.
+    /// Notes why a command could not be run, and hands on its sentence.
     fn note<T>(&mut self, looked: Result<T, CouldNotRun>) -> Result<T, CallbackError> {
         looked.map_err(|why| {
             self.0 = Some(gates::no_answer(&why)).filter(|failure| failure.kind == FailureKind::Machine);

@@ -1,7 +1,7 @@
 //! Whose a story is, and whether it is satisfied already.
 //!
 //! A claim is never believed: each piece of evidence is looked at in a clean checkout of the run's branch, so
-//! that what only stands in somebody's worktree proves nothing. A file must be there and say what is quoted; a
+//! that what stands only in an agent's worktree proves nothing. A file must be there and say what is quoted; a
 //! test must be one of the story's own and pass. No evidence is no proof.
 
 use std::path::Path;

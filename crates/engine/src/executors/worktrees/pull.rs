@@ -234,7 +234,7 @@ fn tried(forge: &dyn Forge, wanted: &PullRequest<'_>, commit: &str) -> Result<Tr
     match forge.merge(pull.number, commit) {
         Ok(done) if done.merged.is_some() => Ok(Tried::Merged(done)),
         Ok(_) => no(String::from("the forge did not merge it")),
-        // It may have been merged by somebody else, or not be ready yet.
+        // It may have been merged by a person, or not be ready yet.
         Err(ForgeError::Refused(why)) => {
             let now = forge.look(pull.number).map_err(with_url)?;
             match (&now.merged, &now.waits) {

@@ -22,7 +22,7 @@ const MAX_REASON_LETTERS: usize = 2_000;
 pub struct Retried {
     /// The task, `<seq>-<slug>`.
     pub task: String,
-    /// Why it ended without success.
+    /// The reason for which it ended without success.
     pub reason: String,
     /// The ref under which its work is kept, where it is to go on from that.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The worktree of a story: opened, tested, merged, kept and closed. A site that an action is given must be
 //! a worktree of the same run; what a story is tested with is noted when its worktree is opened, before
-//! anybody has changed anything there.
+//! an agent has changed anything there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::base::Base;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
 use super::message::{About, MAX_SUBJECT_LETTERS};
-use super::{Route, Site, Sites, folder_in, prefix};
+use super::{LandingRoute, Site, Sites, folder_in, prefix};
 use crate::executors::typed::Done;
 use crate::executors::{Job, JobEnd};
 use ftl_code::commands::look::{self, ProbeFolder, ProbeOutput, ProbeReport};
@@ -91,7 +91,7 @@ impl Sites {
     }
 
     /// Whether the programs of a story's commands are there, and its tests can be collected. A worktree in which nothing
-    /// can be tested goes before anybody has worked in it.
+    /// can be tested goes before an agent has worked in it.
     fn can_be_tested(&self, job: &Job, site: &Site, commands: &Commands) -> Result<(), Failure> {
         let env = self.environment.of_command(CommandKind::Tests);
         let mut missing = programs::missing(commands, &site.folder, &env);
@@ -306,18 +306,18 @@ impl Sites {
         // A story of a campaign gets to the person's branch with its campaign.
         let route = self.landing.filter(|_| job.action.instance == ROOT);
         // The first that lands begins where the forge is, alone or in a campaign.
-        if self.landing == Some(Route::PullRequest) {
+        if self.landing == Some(LandingRoute::PullRequest) {
             self.catch_up(job)?;
         }
         let about = story.about.clone();
         let said = About::of_text(&story.about, self.author(job)?, job.run.as_str());
         let mut landed = self.land_as(job, Wish { tree, verify, about: said, noted: None })?;
         match route.filter(|_| landed.status == LandingStatus::Landed) {
-            Some(Route::Branch(how)) => {
+            Some(LandingRoute::Branch(how)) => {
                 let delivered = self.bring(job, how)?;
                 landed.summary = format!("{}; {}", landed.summary, delivered.summary);
             }
-            Some(Route::PullRequest) => landed = self.pull(job, &about, landed)?,
+            Some(LandingRoute::PullRequest) => landed = self.pull(job, &about, landed)?,
             None => {}
         }
         Ok(landed)

@@ -42,7 +42,7 @@ impl Suite {
     }
 }
 
-/// What a coder made.
+/// The files that a coder made.
 pub(in crate::executors) struct Made {
     /// The patch of the task, as git prints it.
     pub(in crate::executors) patch: Vec<u8>,

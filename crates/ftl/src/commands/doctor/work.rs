@@ -30,7 +30,7 @@ use crate::commands::flow::needs_git;
 /// How long a server on this machine may take to answer.
 const MAX_KNOCK: Duration = Duration::from_millis(500);
 
-/// Looks whether somebody could begin to work here.
+/// Looks whether a run could begin to work here.
 pub(super) fn examine(place: &StateFolder, config: &Config, deep: bool) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     let has_git = repository(place, &mut found);
@@ -324,7 +324,7 @@ impl Workroom {
 }
 
 /// What git printed, or the first line of why it did not succeed.
-fn printed(answer: Result<ftl_git::Answer, GitError>) -> Result<String, String> {
+fn printed(answer: Result<ftl_git::GitAnswer, GitError>) -> Result<String, String> {
     let answer = answer.map_err(|error| format!("git cannot be run: {error}"))?;
     let why = || answer.said.lines().next().unwrap_or("git failed").to_owned();
     answer.text().ok_or_else(why)

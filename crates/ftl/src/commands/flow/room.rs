@@ -1,7 +1,7 @@
 //! Whether this machine has room: for as many agents as were asked for, and for checkouts where they usually lie.
 //!
-//! Nobody is refused: memory that is free now may not be later, and programs differ. Who asks for more than is likely to
-//! fit is told how many do.
+//! No run is refused: memory that is free now may not be later, and programs differ. Who asks for more than is likely
+//! to fit is told how many do.
 
 use std::path::PathBuf;
 

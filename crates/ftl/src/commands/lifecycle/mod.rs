@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `bench` | what a command works with: the task, its run, an order carried out |
+//! | `task_session` | what a command works with: the task, its run, an order carried out |
 //! | `next` | `ftl next`, with all its flags |
 //! | `words` | the words that do the work of a phase |
 //! | `back` | `ftl redo` |
@@ -25,7 +25,7 @@ mod view;
 mod words;
 
 use ftl_command::input::check_words;
-use ftl_command::trust::Scope;
+use ftl_command::trust::TrustScope;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session};
 use ftl_lifecycle::folder::{self, STATE};
 use ftl_lifecycle::registry;
@@ -109,19 +109,19 @@ fn is_persons_word(asked: &Lifecycle) -> bool {
 }
 
 /// What a command takes orders from: one that moves a task asks no agent.
-fn scope(asked: &Lifecycle) -> Scope<'static> {
+fn scope(asked: &Lifecycle) -> TrustScope<'static> {
     const NAMES: &[&str] = &[registry::PROTOCOL];
     match asked {
-        Lifecycle::Next(next) if next.auto => Scope::Runs(NAMES, None),
+        Lifecycle::Next(next) if next.auto => TrustScope::Runs(NAMES, None),
         Lifecycle::Plan(_) | Lifecycle::Review(_) | Lifecycle::Codegen(_) | Lifecycle::Test(_) => {
-            Scope::Runs(NAMES, None)
+            TrustScope::Runs(NAMES, None)
         }
-        Lifecycle::Show(_) | Lifecycle::Repl(_) => Scope::Documents(&[]),
-        Lifecycle::Next(next) if next.eval => Scope::Documents(&[]),
+        Lifecycle::Show(_) | Lifecycle::Repl(_) => TrustScope::Documents(&[]),
+        Lifecycle::Next(next) if next.eval => TrustScope::Documents(&[]),
         Lifecycle::New(_) | Lifecycle::Accept(_) | Lifecycle::Revert(_) | Lifecycle::Next(_) => {
-            Scope::Documents(NAMES)
+            TrustScope::Documents(NAMES)
         }
-        Lifecycle::Redo(_) | Lifecycle::Adopt(_) => Scope::Documents(NAMES),
+        Lifecycle::Redo(_) | Lifecycle::Adopt(_) => TrustScope::Documents(NAMES),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::tasks::Next;
 /// The gate of which a waiver records the decision first: what it answers is not known before.
 const DECIDED: &str = "artifact.decision";
 
-/// What records a decision.
+/// The action that records a decision.
 const RECORDS: &str = "decision.record";
 
 /// The answer of `ftl next`, as text and as JSON.
@@ -184,7 +184,7 @@ pub(super) fn eval(cli: &GlobalArgs, asked: &Next, out: &Out) -> Result<ExitStat
     answer.tell(ExitStatus::Done, out)
 }
 
-/// Comes to a task; a state that is malformed, or that somebody changed, is an answer of its own.
+/// Comes to a task; a state that is malformed, or that was changed by hand, is an answer of its own.
 pub(super) fn arrive(
     bench: &Bench<'_>,
     asked: &crate::tasks::TaskArg,

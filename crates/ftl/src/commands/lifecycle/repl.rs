@@ -51,7 +51,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("/quit", "the end"),
 ];
 
-/// What a line asks for.
+/// The command that a line asks for.
 enum Line {
     Nothing,
     Quit,
@@ -129,7 +129,7 @@ fn typed(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
             Ok(line) => {
                 let ended = obey(bench, &line)?;
                 bench.stop.take_back();
-                // A history that cannot be kept is missed by nobody who works.
+                // The task goes on where the history cannot be kept.
                 let _ = editor.history_mut().save(&file);
                 if ended.is_none() {
                     return Ok(ExitStatus::Done);
@@ -142,7 +142,7 @@ fn typed(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
     }
 }
 
-/// What a person sees first.
+/// Prints what a person sees first.
 fn greet(bench: &Bench<'_>) -> Result<(), CommandError> {
     bench.out.text("/help lists the commands; other lines are notes\n")?;
     match bench.task(&TaskArg::default()) {

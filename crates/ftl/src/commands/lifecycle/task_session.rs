@@ -31,7 +31,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a command works with.
+/// The session, the output and the person of one command.
 pub(super) struct Bench<'a> {
     pub(super) cli: &'a GlobalArgs,
     pub(super) out: &'a Out,
@@ -60,11 +60,11 @@ pub(super) struct Arrived {
 
 /// What an earlier command had begun when it was killed, brought to its end.
 pub(super) struct Resumed {
-    /// Where the task was.
+    /// The phase that the task was in.
     pub(super) from: Phase,
     /// The words that were said and not carried out.
     words: Vec<String>,
-    /// What it came to.
+    /// The outcome of the order.
     pub(super) carried: Carried,
 }
 
@@ -93,13 +93,13 @@ impl Arrived {
     }
 }
 
-/// What an order came to.
+/// The outcome of an order.
 pub(super) struct Carried {
     /// The order itself was refused.
     pub(super) refused: Option<Refused>,
     /// The word was refused on the way, and why.
     pub(super) denied: Option<String>,
-    /// Where the task is now.
+    /// The phase that the task is in now.
     pub(super) phase: Phase,
     /// Why it is held, if it is.
     pub(super) held: Option<String>,
@@ -246,7 +246,7 @@ impl<'a> Bench<'a> {
         self.send(run, &Order::Stop { instance: ROOT, by, reason }, machine, GateAnswers::new()).map(|_| ())
     }
 
-    /// Comes to a task: adopted if it was not known, refused if somebody changed it, at rest.
+    /// Comes to a task: adopted if it was not known, refused if its state was changed by hand, at rest.
     pub(super) fn arrive(&self, asked: &TaskArg) -> Result<Arrived, CommandError> {
         let id = self.task(asked)?;
         let turn = self.turn(&id)?;
@@ -289,7 +289,7 @@ impl<'a> Bench<'a> {
         Ok(Arrived { folder, run, phase, machine, bindings, warnings, resumed, _turn: turn })
     }
 
-    /// Drives what was interrupted to its end: work that was begun, and orders that nobody took.
+    /// Drives what was interrupted to its end: work that was begun, and orders that no driver took.
     fn go_on(
         &self,
         folder: &TaskFolder,
@@ -471,7 +471,7 @@ fn look(session: &Session, run: &RunId) -> Result<Option<ReplayedRun>, TaskSessi
     session.look_whole(run).map(Some).map_err(|error| TaskSessionError(session_failure(&error)))
 }
 
-/// What went wrong at the desk, as a failure of a command.
+/// What went wrong with a task or its run, as a failure of a command.
 pub(super) fn desk_failure(error: &DeskError) -> CommandError {
     match error {
         DeskError::Malformed(malformed) => malformed_failure(malformed),
@@ -493,7 +493,7 @@ pub(super) fn disk_failure(folder: &TaskFolder, error: &std::io::Error) -> Comma
     CommandError::new(message, "see whether there is room, and who may write there")
 }
 
-/// A phase that somebody changed behind the journal's back.
+/// A phase that was changed in the file behind the journal's back.
 pub(super) fn disagreement(id: &TaskId, file: &Phase, journal: &Phase) -> CommandError {
     let message = format!("state.json of task {id} says {file}, and the journal says {journal}");
     let hint = format!("`ftl adopt --task {id}` takes the folder as it stands, or put state.json back");

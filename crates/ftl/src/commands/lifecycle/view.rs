@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ftl_command::protocol_loader::Shelf;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, session};
 use ftl_core::run::Run;
 use ftl_language::library::Library;
@@ -21,7 +21,7 @@ use ftl_store::{SqliteStore, Store as _};
 use super::task_session::{self, TaskSessionError};
 use crate::tasks::TaskArg;
 
-/// What a command looks at.
+/// A task for a command that only reads.
 pub(super) struct View {
     pub(super) folder: TaskFolder,
     pub(super) phases: Phases,
@@ -29,13 +29,13 @@ pub(super) struct View {
     store: Option<SqliteStore>,
 }
 
-/// Where a task is.
+/// How a task stands, by its file and its journal.
 pub(super) struct Seen {
     /// By its file, or by the journal where the file only lags behind.
     pub(super) phase: Phase,
     /// Its run, where the journal knows it.
     pub(super) run: Option<String>,
-    /// What the journal says, where somebody changed the file.
+    /// What the journal says, where the file was changed by hand.
     pub(super) journal: Option<Phase>,
     machine: Run,
 }
@@ -45,12 +45,12 @@ impl View {
     pub(super) fn new(cli: &GlobalArgs, asked: &TaskArg) -> Result<View, CommandError> {
         let (id, store) = super::resolve_task(cli, asked)?;
         let folder = TaskFolder::of(&session::place(cli)?, &id);
-        let library = Arc::new(Shelf::load(cli)?.library);
+        let library = Arc::new(LoadedProtocols::load(cli)?.library);
         let phases = task_session::phases(&library)?;
         Ok(View { folder, phases, library, store })
     }
 
-    /// Where it stands.
+    /// Reads how the task stands, by its file and by its journal.
     pub(super) fn stands(&self) -> Result<Seen, CommandError> {
         let mut replayed = None;
         let standing = match &self.store {

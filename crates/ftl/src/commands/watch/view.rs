@@ -82,7 +82,7 @@ struct View<'a> {
     followed: BTreeMap<RunId, Followed>,
     /// The boards of flows and stories.
     readers: BTreeMap<RunId, Reader>,
-    /// Runs that had ended before anybody looked.
+    /// Runs that had ended when the command began.
     ended: BTreeSet<RunId>,
     first: bool,
 }

@@ -36,7 +36,7 @@ struct Layer {
     narrow_norm: Norm,
 }
 
-/// The whole model.
+/// The transformer: embeddings, layers, and their weights.
 #[derive(Debug)]
 pub(super) struct Bert {
     dims: usize,
@@ -201,7 +201,7 @@ fn attend(query: &[f32], key: &[f32], value: &[f32], dims: usize) -> Vec<f32> {
     out
 }
 
-/// Softmax.
+/// Makes shares of numbers that add up to 1 (softmax), in place.
 fn soften(numbers: &mut [f32]) {
     let most = numbers.iter().fold(f32::MIN, |most, number| most.max(*number));
     numbers.iter_mut().for_each(|number| *number = (*number - most).exp());

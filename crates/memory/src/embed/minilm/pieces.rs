@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Longer words are unknown.
 const MAX_LETTERS: usize = 100;
 
-/// The vocabulary.
+/// The vocabulary of word pieces, each with its number.
 #[derive(Debug)]
 pub(super) struct Pieces {
     numbers: BTreeMap<String, usize>,

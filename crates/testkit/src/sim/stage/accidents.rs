@@ -73,7 +73,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A process sleeps, and somebody else takes the run.
+    /// A process sleeps, and another process takes the run.
     pub(super) fn pause(&mut self, at: usize) {
         let process = self.engines[at].process;
         self.note(|| format!("  process {process} sleeps"));

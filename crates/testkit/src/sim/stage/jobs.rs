@@ -138,7 +138,7 @@ impl Stage<'_> {
         self.hear_report(at, JobReport::Report(instance, action, report), (instance, action))
     }
 
-    /// A report that nobody waits for must be refused.
+    /// A report that the run does not wait for must be refused.
     pub(super) fn hear_report(&mut self, at: usize, told: JobReport, who: (InstanceId, ActionId)) -> Step {
         let (run, now) =
             (self.engines[at].wheel.as_ref().map(|wheel| wheel.driver().run()), self.clock.now());

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::script::{Script, ScriptError};
+use ftl_agents::scripted::{Script, ScriptError};
 
 /// A session as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedSession {
-    /// The role.
+    /// The role that was asked.
     pub role: String,
-    /// The form.
+    /// The form in which it was asked; `None` for a role with one form.
     pub form: Option<String>,
-    /// What it was told.
+    /// The prompt of the first turn.
     pub prompt: String,
     /// What it did, turn by turn.
     pub steps: Vec<RecordedStep>,
@@ -26,24 +26,24 @@ pub struct RecordedSession {
 /// One answer of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedStep {
-    /// What it said.
+    /// The text that it wrote.
     pub say: String,
-    /// What it called, with what.
+    /// The tools that it called, with their arguments.
     pub calls: Vec<(String, Json)>,
     /// What it reported; nothing where it reported nothing.
     pub usage: BTreeMap<String, u64>,
     /// The answer that it submitted.
     pub submit: Option<Json>,
-    /// What it asked a person.
+    /// The question that it asked a person.
     pub ask: Option<String>,
     /// What it said instead of submitting.
     pub reply: Option<String>,
-    /// How it died.
+    /// The message with which it died.
     pub die: Option<String>,
 }
 
 /// The meters that a step reports or is silent about.
-const METERS: [&str; 2] = [crate::contract::TOKENS, crate::contract::MONEY];
+const METERS: [&str; 2] = [ftl_agents::contract::TOKENS, ftl_agents::contract::MONEY];
 
 /// A script of sessions, ready to be played.
 pub fn script_of(sessions: &[RecordedSession]) -> Result<String, ScriptError> {
@@ -63,7 +63,7 @@ pub fn script_of(sessions: &[RecordedSession]) -> Result<String, ScriptError> {
         }
         scenes.push((distinguishing_texts(one, &others), one));
     }
-    // The first scene that fits is played: one that fits everybody comes last.
+    // The first scene that fits is played: one that fits every prompt comes last.
     scenes.sort_by_key(|(told, _)| std::cmp::Reverse(told.len()));
     let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, &told)).collect();
     let text = toml::to_string(&json!({ "scene": scenes }))
