@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use ftl_folder as folder;
+use ftl_folder::{self as folder, OpenMode};
 use ftl_store::ContentDigest;
 
 /// The name of the list, in the person's own folder of settings.
@@ -136,7 +136,7 @@ fn append(file: &Path, line: &str) -> io::Result<()> {
     if let Some(above) = file.parent() {
         folder::make_anywhere(above)?;
     }
-    let mut open = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+    let mut open = folder::open(file, OpenMode::Append)?;
     open.write_all(line.as_bytes())
 }
 
