@@ -5,10 +5,12 @@
 
 pub mod config;
 pub mod environment;
+pub mod home;
 pub mod message;
 pub mod origin;
 pub mod prompts;
 pub mod roster;
+pub mod sandbox;
 pub mod settings;
 pub mod trust;
 pub mod width;

@@ -37,6 +37,7 @@ pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS, PathError};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
 
 use ftl_process::programs;
+use ftl_process::sandbox::Reach;
 
 use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder, Unusable};
 use crate::error::AgentError;
@@ -112,6 +113,7 @@ impl CliBackend {
             args: self.binding.adapter.version.iter().map(OsString::from).collect(),
             folder: folder.to_owned(),
             env: self.environment_of_version(),
+            reach: Reach::default(),
         };
         let mut launched = launcher.launch(&program)?;
         launched.input.close();
@@ -159,9 +161,8 @@ impl Backend for CliBackend {
         }
         let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         let window = self.window(&order, &bench)?;
-        let server = window.as_ref().map(Window::server);
         let (binding, gate) = gated::open(&self.binding, &order, &self.timing)?;
-        let room = Room::new(&binding, &order, server.as_ref())?.behind(gate);
+        let room = Room::new(&binding, &order, window.as_ref())?.behind(gate);
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(Box::new(Talk::new(binding, order, desk, bench, window, room, secrets, timing)?))
     }

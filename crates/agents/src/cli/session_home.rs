@@ -17,12 +17,13 @@ use super::adapter::Adapter;
 use super::fill::{ArgumentTemplate, ArgumentValues, SETTING, TemplateError};
 use super::{Binding, Home};
 use ftl_core::machine::MachineCause;
+use ftl_process::sandbox::{GATE_PORT, Reach, Relay, SOCKETS, SocketBind};
 
 use crate::contract::SessionOrder;
 use crate::error::AgentError;
-use crate::gate::ModelGate;
+use crate::gate::{GatePlace, ModelGate};
 use crate::launch::AgentProgram;
-use crate::mcp_endpoint::Server;
+use crate::mcp_endpoint::{Server, Window};
 
 /// A folder that is gone when this is dropped.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(super) struct Room {
     folder: PathBuf,
     home: PathBuf,
     env: Vec<(OsString, OsString)>,
+    reach: Reach,
     filling: ArgumentValues,
     /// Open for as long as the room is.
     gate: Option<ModelGate>,
@@ -38,6 +40,15 @@ pub(super) struct Room {
 impl Room {
     /// The same with the gate that its program is told of.
     pub(super) fn behind(mut self, gate: Option<ModelGate>) -> Room {
+        match gate.as_ref().map(ModelGate::place) {
+            Some(GatePlace::Port(port)) => self.reach.connect.push(*port),
+            Some(GatePlace::Socket(path)) => {
+                let inside = Path::new(SOCKETS).join("gate.sock");
+                self.reach.sockets.push(SocketBind { outside: path.clone(), inside: inside.clone() });
+                self.reach.relays.push(Relay { port: GATE_PORT, socket: inside });
+            }
+            None => {}
+        }
         self.gate = gate;
         self
     }
@@ -46,8 +57,10 @@ impl Room {
     pub(super) fn new(
         binding: &Binding,
         order: &SessionOrder,
-        server: Option<&Server>,
+        window: Option<&Window>,
     ) -> Result<Room, AgentError> {
+        let server = window.map(Window::server);
+        let server = server.as_ref();
         let made = make(&binding.rooms).map_err(|error| {
             AgentError::of_io(format_args!("no room for an agent in {}", binding.rooms.display()), &error)
         })?;
@@ -59,7 +72,9 @@ impl Room {
             }
         };
         let filling = filling(binding, order, server, &made, &home);
-        let mut room = Room { folder: made, home, env: Vec::new(), filling, gate: None };
+        let mut reach = window.map(Window::reach).unwrap_or_default();
+        reach.write.push(made.clone());
+        let mut room = Room { folder: made, home, env: Vec::new(), reach, filling, gate: None };
         room.furnish(binding, order, server).map_err(|why| match MachineCause::of_words(&why) {
             Some(cause) => AgentError::Machine(cause.failure(why).message),
             None => AgentError::CouldNotRun(why),
@@ -141,6 +156,7 @@ impl Room {
             args,
             folder: order.folder.clone(),
             env: self.env.clone(),
+            reach: self.reach.clone(),
         })
     }
 }
