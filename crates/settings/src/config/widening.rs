@@ -115,7 +115,8 @@ impl Config {
         let rows = self.origins.iter().filter(|(key, _)| is_listed(key) && !is_narrow(key));
         said.extend(rows.map(|(key, origin)| ((*key).to_owned(), origin)));
         let variables = self.shown_environment();
-        let passed = variables.iter().filter(|one| one.key != format!("{ENVIRONMENT}.defaults"));
+        let is_rule = |key: &str| key.ends_with(".pass") || key.ends_with(".set");
+        let passed = variables.iter().filter(|one| is_rule(&one.key));
         said.extend(passed.map(|one| (one.key.clone(), &one.origin)));
         let mut keys: Vec<String> =
             said.into_iter().filter(|(_, origin)| origin.is_shared()).map(|(key, _)| key).collect();
@@ -174,7 +175,7 @@ mod tests {
             ("[landing]\nhow = \"pull-request\"\n", "landing.how"),
             ("[policies]\n\"*\" = \"hold\"\n\"task.COMPLETE\" = \"deny\"\n", ""),
             ("[policies]\n\"task.COMPLETE\" = \"ff\"\n", "policies.task.COMPLETE"),
-            ("[environment]\ndefaults = false\n", ""),
+            ("[environment]\ndefaults = false\nhome = \"new\"\n", ""),
             ("[environment]\npass = [\"A\", \"C\"]\n", "environment.pass"),
             ("[environment.tests]\nset = { B = \"1\" }\n", "environment.tests.set"),
             ("[worktree]\ncopy = [\".env\"]\nwarm = [\"target\"]\n", "worktree.copy"),
