@@ -14,7 +14,9 @@ const LEGACY: &str = "import unittest\n\n\nclass L(unittest.TestCase):\n    def 
 /// A repository with these files, a plan for one task over them, and a builder that writes some of them anew.
 fn repository(files: &[(&str, &str)], slug: &str, writes: &[(&str, &str)]) -> Dir {
     let dir = Dir::repository();
-    files.iter().for_each(|(path, text)| drop(dir.write(path, *text)));
+    for (path, text) in files {
+        dir.write(path, *text);
+    }
     dir.write(".gitignore", "plan.json\n__pycache__/\n");
     dir.git(&["add", "-A"]);
     dir.git(&["commit", "-qm", "first"]);
