@@ -327,7 +327,8 @@ mod tests {
         for line in PLANNED.lines().filter(|line| !line.trim().is_empty()) {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let delta = cells[0].split_whitespace().map(str::to_owned).collect();
-            let brief = Brief { delta, verify: "./check.sh".to_owned(), verify_source: None };
+            let brief =
+                Brief { delta, verify: "./check.sh".to_owned(), verify_source: None, text: String::new() };
             let found = Replay::of(&change_of(cells[1]), &brief);
             assert_eq!(found.files.put_back.join(" "), cells[2], "{line}");
             assert_eq!(found.files.take_away.join(" "), cells[3], "{line}");
@@ -349,6 +350,7 @@ mod tests {
                 delta: vec!["a.txt".to_owned()],
                 verify: command.to_owned(),
                 verify_source: Some("a.txt".to_owned()),
+                text: String::new(),
             };
             assert_eq!(!Replay::of(&change_of("~a.txt"), &brief).is_empty(), is_replayed, "{command}");
         }
@@ -424,7 +426,8 @@ mod tests {
         for line in JUDGED.lines().filter(|line| !line.trim().is_empty()) {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let delta = cells[0].split_whitespace().map(str::to_owned).collect();
-            let brief = Brief { delta, verify: "./check.sh".to_owned(), verify_source: None };
+            let brief =
+                Brief { delta, verify: "./check.sh".to_owned(), verify_source: None, text: String::new() };
             let files = Restore { put_back: vec!["t.py".to_owned()], take_away: Vec::new() };
             let replay = Replay { files, rewrite: Vec::new() };
             let [base, work, again] = [1, 2, 3].map(|at| measure(cells[at]));

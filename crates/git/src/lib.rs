@@ -50,6 +50,7 @@ mod examine;
 mod filesystem;
 mod gather;
 mod index_lock;
+pub mod inside;
 mod keep;
 mod land;
 mod ledger;

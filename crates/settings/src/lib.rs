@@ -9,5 +9,6 @@ pub mod home;
 pub mod message;
 pub mod origin;
 pub mod roster;
+pub mod sandbox;
 pub mod settings;
 pub mod width;

@@ -56,6 +56,7 @@ impl Ground {
             fence: None,
             limits: self.limits,
             env,
+            sandbox: None,
         }
     }
 

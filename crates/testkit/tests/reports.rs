@@ -36,6 +36,7 @@ fn verify(files: &[(&str, &str)], command: &str) -> VerifyMeasure {
         fence: None,
         limits: ProcessLimits::default(),
         env: Environment::default().of_command(CommandKind::Verify),
+        sandbox: None,
     };
     run(&yard, command, "tree", RepeatPolicy::default(), &Cancel::new()).unwrap()
 }

@@ -59,6 +59,12 @@ kinds! {
     SnapshotRewritten = "snapshot_rewritten",
     /// Product code asks whether it is being tested.
     TestDetected = "test_detected",
+    /// A test puts something else in the place of the product.
+    ProductReplaced = "product_replaced",
+    /// A linter, a type checker or a measure of coverage is told to look away.
+    CheckSilenced = "check_silenced",
+    /// A private key, a token or a password.
+    SecretFound = "secret_found",
     /// A comparison that says yes to everything.
     AlwaysEqual = "always_equal",
     /// Fewer tests ran than on the base.

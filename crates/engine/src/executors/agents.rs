@@ -38,6 +38,7 @@ use super::stories::render_patch;
 use super::worktrees::message::Author;
 use super::worktrees::{Sites, committer_of};
 use super::{Executor, Job, JobEnd, Report};
+use crate::sandboxes::{RoleSandbox, Sandboxes};
 use crate::services;
 use ftl_folder::state_folder::StateFolder;
 use ftl_process::{Cancel, Cut, Fence, How, MARK, Mark, ProcessLimits, Spec, Stdin, Stream, Supervisor};
@@ -82,6 +83,8 @@ pub struct Means {
     pub commands: ProcessLimits,
     /// The limits of their own programs.
     pub programs: ProcessLimits,
+    /// What is around both.
+    pub sandboxes: Sandboxes,
 }
 
 /// A listener that follows what agents say.
@@ -221,7 +224,8 @@ impl Agents {
         let is_about_work = asked.feedback.is_some() || asked.form.has(RoleRule::Mends);
         let thread = Thread::of(job, asked.role, seat, &folder, is_about_work);
         let earlier = self.paper.as_ref().zip(thread.as_ref()).and_then(|(paper, one)| one.earlier(paper));
-        let (launcher, shell) = self.starters(job, seat);
+        let around = RoleSandbox::new(&self.means.sandboxes, role, allowance.write != Write::Nothing);
+        let (launcher, shell) = self.starters(job, seat, around);
         let order = SessionOrder {
             folder,
             role: role.to_string(),
@@ -270,17 +274,19 @@ impl Agents {
     }
 
     /// What starts an agent's own program and the commands that it has us run, below the run's fence.
-    fn starters(&self, job: &Job, seat: &RoleAnswerer) -> (ProgramStarter, Commands) {
+    fn starters(&self, job: &Job, seat: &RoleAnswerer, around: RoleSandbox) -> (ProgramStarter, Commands) {
         let fences = self.means.place.fences();
         let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
         let supervisor = self.means.supervisor.clone();
         let launcher = ProgramStarter::new(supervisor.clone(), self.means.programs, job.key(), fence.clone());
+        let launcher = launcher.inside(around.clone());
         let shell = Commands {
             supervisor,
             limits: self.means.commands,
             env: with_committer(job, seat.environment.of_command(CommandKind::Agent)),
             job: job.clone(),
             fence,
+            around,
             count: AtomicU64::new(0),
         };
         (launcher, shell)
@@ -704,6 +710,7 @@ struct Commands {
     env: Vec<(OsString, OsString)>,
     job: Job,
     fence: Option<Fence>,
+    around: RoleSandbox,
     count: AtomicU64,
 }
 
@@ -732,6 +739,7 @@ impl CommandRunner for Commands {
             lock: PathBuf::from(&key),
             fence: self.fence.clone(),
             mark: Mark::new(MARK, &key).map_err(|error| CommandFailure(error.to_string()))?,
+            sandbox: self.around.of_command(folder, &self.env),
         };
         let mut output = Vec::new();
         let most = self.limits.head + self.limits.tail;

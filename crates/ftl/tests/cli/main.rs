@@ -42,6 +42,7 @@ mod listing;
 mod live;
 mod mcp;
 mod moved;
+mod notices;
 mod observing;
 mod phases;
 mod printed;

@@ -12,9 +12,10 @@ use super::{Site, Sites};
 use crate::executors::Job;
 use crate::executors::typed::Done;
 use crate::executors::workspaces::file_text;
+use ftl_gates::integrity::{look_for_answers, tests_below};
 use ftl_gates::red_first::{self, Need};
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure, against, signature_of};
-use ftl_gates::{Finding, FindingAllowance, Work, allow, integrity, preflight, scope};
+use ftl_gates::{Finding, FindingAllowance, Work, allow, preflight};
 use ftl_git::Oid;
 use ftl_git::change::Change;
 use ftl_settings::environment::CommandKind;
@@ -51,6 +52,9 @@ impl Sites {
         findings.extend(base.ran.iter().flat_map(|base| against(base, &ran, &change).findings));
         let promise = noted.as_ref().map(Noted::promise).unwrap_or_default();
         let brief = noted.as_ref().map(Noted::brief).unwrap_or_default();
+        if noted.is_some() {
+            findings.extend(look_for_answers(&change, &brief, &tests_below(&site.folder, &brief)));
+        }
         if let (Some(base), VerifyOutcome::Passed) = (&base.ran, ran.outcome)
             && red_first::look(base, &ran, &change, &brief) == Need::Nothing
         {
@@ -89,11 +93,9 @@ impl Sites {
         self.in_checkout(job, of, &mut run)?
     }
 
-    /// What scope and integrity show. Without a brief it is not said which files may change.
+    /// What scope, integrity and secrets show. Without a brief it is not said which files may change.
     pub(super) fn look(&self, change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
-        let brief = noted.map(Noted::brief);
-        let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
-        findings.extend(integrity::look(change, &brief.unwrap_or_default()));
+        let mut findings = ftl_gates::look(change, noted.map(Noted::brief).as_ref());
         self.allow(&mut findings, noted);
         findings
     }

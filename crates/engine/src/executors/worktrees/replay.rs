@@ -171,7 +171,7 @@ fn brief_of(judged: &Judged<'_>) -> Brief {
         None => Brief {
             delta: judged.change.files.iter().map(|file| file.path.clone()).collect(),
             verify: judged.wish.verify.join("; "),
-            verify_source: None,
+            ..Brief::default()
         },
     }
 }
