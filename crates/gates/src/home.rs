@@ -13,6 +13,9 @@ use ftl_store::ContentDigest;
 const SHARED: [(&str, &[&str]); 2] =
     [("CARGO_HOME", &["registry", "git"]), ("GRADLE_USER_HOME", &["caches", "wrapper", "jdks"])];
 
+/// How the names of the homes that are made here begin.
+const TOOLS: &str = "ftl-tools-";
+
 /// The settings of cargo that say where packages come from.
 const SOURCES: [&str; 3] = ["source", "net", "http"];
 
@@ -38,10 +41,20 @@ pub(crate) fn give_home(env: &mut Vec<(OsString, OsString)>, below: &Path) -> io
     Ok(())
 }
 
+/// The homes of package managers in an environment that were made here.
+pub(crate) fn list_tool_homes(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let is_home = |name: &OsString| SHARED.iter().any(|(shared, _)| name == shared);
+    let homes = env.iter().filter(|(name, _)| is_home(name)).map(|(_, value)| PathBuf::from(value));
+    let is_made = |home: &PathBuf| {
+        home.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TOOLS.as_bytes()))
+    };
+    homes.filter(is_made).collect()
+}
+
 /// A home of a package manager at a path that stays the same, so that builds which are kept stay good.
 fn make_private(real: &Path, parts: &[&str], uid: u32) -> io::Result<PathBuf> {
     let digest = ContentDigest::of(real.as_os_str().as_encoded_bytes()).to_string();
-    let name = format!("ftl-tools-{uid}-{}", digest.get(..16).unwrap_or(&digest));
+    let name = format!("{TOOLS}{uid}-{}", digest.get(..16).unwrap_or(&digest));
     let own = std::env::temp_dir().canonicalize()?.join(name);
     match folder::make_new_as(&own, 0o700) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
