@@ -58,9 +58,9 @@ draw:
         cargo run -q -p ftl -- draw "$file" --format svg --output "docs/pictures/$(basename "$file" .md).svg"; \
     done
 
-# Print the figures.
+# Print all figures, those of other engines too, and write docs/performance.md.
 bench *ARGS:
-    cargo bench --workspace {{ARGS}}
+    tools/bench/run {{ARGS}}
 
 # Run the property tests for longer, with new cases each time; PROPTEST_CASES says how many.
 fuzz *ARGS:
@@ -75,6 +75,11 @@ torture *ARGS:
     FTL_CAMPAIGN_KILLS="${FTL_CAMPAIGN_KILLS:-100}" cargo test -p ftl --test cli {{ARGS}} -- campaigns::killed --nocapture
     FTL_TRIES="${FTL_TRIES:-40}" FTL_TALLY="${FTL_TALLY:-$PWD/target/tally.md}" \
         cargo test -p ftl --test hostile {{ARGS}} -- --include-ignored --nocapture --test-threads=2
+
+# Judge the corpus of cheats and honest changes by the rules, and print how many are caught and stopped by kind; FTL_CHEATS=1
+# prints each that is judged wrongly.
+cheats *ARGS:
+    cargo test -p ftl-gates --test cheats {{ARGS}} -- --nocapture
 
 # Simulate the engine over many seeds; FTL_SEED=N replays one and prints what happened.
 simulate *ARGS:

@@ -235,7 +235,8 @@ impl Repo {
                 let mut answer = delivered(record, &last);
                 answer.summary = with_notes(answer.summary, &notes);
                 all.push(last);
-                self.write(&file, &all)?;
+                // The one before says that it was begun: the next delivery goes on there, and finds it done.
+                self.write_lightly(&file, &all)?;
                 Ok(answer)
             }
         }

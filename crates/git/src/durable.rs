@@ -31,8 +31,8 @@ enum State {
     /// Nothing is known yet.
     #[default]
     Unknown,
-    /// Everything before that moment.
-    Until(Moment),
+    /// Objects before one moment, and refs before another.
+    Until { objects: Moment, refs: Moment },
     /// A sync has failed.
     Failed,
 }
@@ -40,16 +40,29 @@ enum State {
 impl Repo {
     /// Puts objects and refs on the disk for good; with a checkout, also its files.
     pub(super) fn make_durable(&self, checkout: Option<&Path>) -> Result<(), GitError> {
+        self.make_all_durable(checkout, What::ObjectsAndRefs)
+    }
+
+    /// Puts objects on the disk for good. What is written down beside the refs names them.
+    pub(super) fn make_objects_durable(&self) -> Result<(), GitError> {
+        self.make_all_durable(None, What::Objects)
+    }
+
+    fn make_all_durable(&self, checkout: Option<&Path>, what: What) -> Result<(), GitError> {
         self.runner.step("sync")?;
         self.give_objects()?;
         let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.moment()?;
         let done = match *state {
             State::Unknown => self.sync_systems(checkout),
-            State::Until(since) => self.sync_again(since, checkout),
+            State::Until { objects, refs } => self.sync_again((objects, refs), checkout, what),
             State::Failed => Err(io::Error::other("a sync has failed before")),
         };
-        *state = if done.is_ok() { State::Until(now) } else { State::Failed };
+        *state = match (&done, *state, what) {
+            (Err(_), _, _) => State::Failed,
+            (Ok(()), State::Until { refs, .. }, What::Objects) => State::Until { objects: now, refs },
+            (Ok(()), _, _) => State::Until { objects: now, refs: now },
+        };
         done.map_err(|error| {
             let message = format!("what was done could not be put on the disk: {error}");
             GitError::new(ErrorKind::Machine, message)
@@ -62,7 +75,8 @@ impl Repo {
     pub(super) fn sync_early(&self) {
         let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let (State::Unknown, Ok(now)) = (*state, self.moment()) {
-            *state = if self.sync_systems(None).is_ok() { State::Until(now) } else { State::Failed };
+            let synced = self.sync_systems(None).is_ok();
+            *state = if synced { State::Until { objects: now, refs: now } } else { State::Failed };
         }
     }
 
@@ -90,10 +104,10 @@ impl Repo {
 
     /// Syncs what is new. The files of a checkout are synced with their whole file system, which has all of ours on it
     /// as a rule: then that is enough.
-    fn sync_again(&self, since: Moment, checkout: Option<&Path>) -> io::Result<()> {
-        let Some(checkout) = checkout else { return self.sync_since(since) };
+    fn sync_again(&self, since: (Moment, Moment), checkout: Option<&Path>, what: What) -> io::Result<()> {
+        let Some(checkout) = checkout else { return self.sync_since(since, what) };
         if !self.is_all_beside(checkout)? {
-            self.sync_since(since)?;
+            self.sync_since(since, what)?;
         }
         sync_system(checkout)
     }
@@ -109,29 +123,45 @@ impl Repo {
         Ok(true)
     }
 
-    fn sync_since(&self, since: Moment) -> io::Result<()> {
-        for name in ["objects", "reftable"] {
-            sync_below(&self.common.join(name), since, Files::Synced)?;
+    fn sync_since(&self, (objects, since): (Moment, Moment), what: What) -> io::Result<()> {
+        let ours = self.chamber.objects();
+        sync_below(&self.common.join("objects"), objects, Files::Objects(&ours))?;
+        if what == What::Objects {
+            return Ok(());
         }
+        sync_below(&self.common.join("reftable"), since, Files::Synced)?;
         sync_below(&self.common.join("refs"), since, Files::SyncedByGit)?;
         for file in ["packed-refs", "HEAD"] {
             sync_file(&self.common.join(file), since)?;
+        }
+        // Its names are as they were where no ref was packed and no branch changed.
+        if changed(&fs::symlink_metadata(&self.common)?) < since {
+            return Ok(());
         }
         File::open(&self.common)?.sync_all()
     }
 }
 
+/// What is put on the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Objects,
+    ObjectsAndRefs,
+}
+
 /// Whether the files below a folder are synced here.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Files {
+enum Files<'a> {
     Synced,
+    /// Objects: one that is the same file as ours of that name was synced by our git before it got it.
+    Objects(&'a Path),
     /// The git that moves refs for us syncs each before it gets its name (`core.fsync`); only the name is left.
     SyncedByGit,
 }
 
 /// Syncs what is new below a folder, files before the folders that name them. What vanishes meanwhile is
 /// a file that git has moved or packed: it is new elsewhere.
-fn sync_below(folder: &Path, since: Moment, files: Files) -> io::Result<()> {
+fn sync_below(folder: &Path, since: Moment, files: Files<'_>) -> io::Result<()> {
     let Some(found) = there(fs::symlink_metadata(folder))? else { return Ok(()) };
     let is_new = changed(&found) >= since;
     let Some(entries) = there(fs::read_dir(folder))? else { return Ok(()) };
@@ -143,8 +173,19 @@ fn sync_below(folder: &Path, since: Moment, files: Files) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            sync_below(&entry.path(), since, files)?;
-        } else if files == Files::Synced {
+            let inner = match files {
+                Files::Objects(ours) => Some(ours.join(entry.file_name())),
+                Files::Synced | Files::SyncedByGit => None,
+            };
+            sync_below(&entry.path(), since, inner.as_deref().map_or(files, Files::Objects))?;
+            continue;
+        }
+        let is_synced = match files {
+            Files::Synced => false,
+            Files::SyncedByGit => true,
+            Files::Objects(ours) => is_one(&entry.path(), &ours.join(entry.file_name())),
+        };
+        if !is_synced {
             sync_file(&entry.path(), since)?;
         }
     }
@@ -152,6 +193,12 @@ fn sync_below(folder: &Path, since: Moment, files: Files) -> io::Result<()> {
         Some(open) if is_new => open.sync_all(),
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether two names are of one file. Ours is in a folder that only this program writes.
+fn is_one(file: &Path, ours: &Path) -> bool {
+    let of = |file: &Path| fs::symlink_metadata(file).map(|found| (found.dev(), found.ino(), found.nlink()));
+    of(file).is_ok_and(|found| found.2 > 1 && of(ours).is_ok_and(|ours| ours == found))
 }
 
 fn sync_file(file: &Path, since: Moment) -> io::Result<()> {
@@ -191,11 +238,15 @@ mod tests {
         let objects = folder.path().join("objects");
         fs::create_dir_all(objects.join("ab")).unwrap();
         fs::write(objects.join("ab/cd"), "x").unwrap();
-        for files in [Files::Synced, Files::SyncedByGit] {
+        for files in [Files::Synced, Files::SyncedByGit, Files::Objects(folder.path())] {
             sync_below(&objects, (0, 0), files).unwrap();
             sync_below(&objects, (i64::MAX, 0), files).unwrap();
             sync_below(&folder.path().join("none"), (0, 0), files).unwrap();
         }
         sync_file(&folder.path().join("none"), (0, 0)).unwrap();
+        let (one, other) = (objects.join("ab/cd"), objects.join("ab/ef"));
+        assert!(!is_one(&one, &one), "a file of one name has no second one");
+        fs::hard_link(&one, &other).unwrap();
+        assert!(is_one(&one, &other));
     }
 }

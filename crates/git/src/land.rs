@@ -298,10 +298,11 @@ impl Repo {
             if intent.tree == intent.work && !worktree.landed.contains(&intent.work) {
                 worktree.landed.push(intent.work.clone());
             }
-            self.write(&self.worktree_file(&intent.worktree), &worktree)?;
+            self.write_lightly(&self.worktree_file(&intent.worktree), &worktree)?;
         }
         let record = RunRecord { tip: commit, intent: None, ..record };
-        self.write(&self.run_file(&record.run), &record)?;
+        // The one before has the intent: a driver that finds it comes here again.
+        self.write_lightly(&self.run_file(&record.run), &record)?;
         Ok(record)
     }
 

@@ -57,6 +57,14 @@ impl Repo {
 
     /// Replaces a record as a whole, synced before it returns.
     pub(super) fn write<T: Serialize>(&self, file: &Path, what: &T) -> Result<(), GitError> {
+        self.write_lightly(file, what)?;
+        let above = file.parent().unwrap_or(Path::new("."));
+        // The new name is in the folder, and the folder must be on the disk as well.
+        folder::sync(above).at(above)
+    }
+
+    /// Replaces a record as a whole, where the one before would do as well: a power cut leaves one of the two, whole.
+    pub(super) fn write_lightly<T: Serialize>(&self, file: &Path, what: &T) -> Result<(), GitError> {
         self.runner.step("write ledger")?;
         let above = file.parent().unwrap_or(Path::new("."));
         folder::make(above).at(above)?;
@@ -64,9 +72,7 @@ impl Repo {
         let written = Beside::write(file, &text).at(file)?;
         // Getting it onto the disk may take long, and another process may own the run by now.
         self.runner.step("install ledger")?;
-        written.install().at(file)?;
-        // The new name is in the folder, and the folder must be on the disk as well.
-        folder::sync(above).at(above)
+        written.install().at(file).map(drop)
     }
 
     /// Removes what was written down.

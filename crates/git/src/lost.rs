@@ -39,6 +39,7 @@ impl Repo {
             landed: Vec::new(),
             conflict: None,
             has_landed: false,
+            stood: None,
         }))
     }
 

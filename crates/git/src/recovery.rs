@@ -30,12 +30,11 @@ impl Repo {
 
     /// Writes down what is in a worktree, before the journal hears of it.
     pub(super) fn note_stood(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
-        let Some(boot) = boot() else { return Ok(()) };
-        let now = Stood { tree: tree.clone(), boot };
-        if ledger::read::<Stood>(&self.stood_file(id))?.as_ref() == Some(&now) {
+        let Some(now) = stood_now(tree) else { return Ok(()) };
+        if self.noted_stood(id)?.as_ref() == Some(&now) {
             return Ok(());
         }
-        self.make_durable(None)?;
+        self.make_objects_durable()?;
         self.write(&self.stood_file(id), &now)
     }
 
@@ -48,7 +47,17 @@ impl Repo {
     /// What was in a worktree before the machine was started again; nothing where it was not.
     pub(super) fn stood_before(&self, id: &WorktreeId) -> Result<Option<Stood>, GitError> {
         let Some(boot) = boot() else { return Ok(None) };
-        Ok(ledger::read::<Stood>(&self.stood_file(id))?.filter(|stood| stood.boot != boot))
+        Ok(self.noted_stood(id)?.filter(|stood| stood.boot != boot))
+    }
+
+    /// What was noted last: in a file of its own, or in the record of a worktree in which nothing was done yet.
+    fn noted_stood(&self, id: &WorktreeId) -> Result<Option<Stood>, GitError> {
+        match ledger::read::<Stood>(&self.stood_file(id))? {
+            Some(stood) => Ok(Some(stood)),
+            None => {
+                Ok(ledger::read::<WorktreeRecord>(&self.worktree_file(id))?.and_then(|record| record.stood))
+            }
+        }
     }
 
     /// Drops the record of what was in a worktree.
@@ -84,9 +93,21 @@ impl Repo {
     }
 }
 
+impl Stood {
+    /// The tree that stood there.
+    pub(super) fn into_tree(self) -> Oid {
+        self.tree
+    }
+}
+
+/// What stands in a worktree at this start of the machine; nothing where that cannot be told.
+pub(super) fn stood_now(tree: &Oid) -> Option<Stood> {
+    boot().map(|boot| Stood { tree: tree.clone(), boot })
+}
+
 /// The tree that stood in a worktree, as its record says.
 pub(super) fn tree_in(file: &Path) -> Result<Option<Oid>, GitError> {
-    Ok(ledger::read::<Stood>(file)?.map(|stood| stood.tree))
+    Ok(ledger::read::<Stood>(file)?.map(Stood::into_tree))
 }
 
 /// Which start of the machine this is; nothing where that cannot be told.

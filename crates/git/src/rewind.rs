@@ -443,6 +443,7 @@ impl Step<'_> {
             landed: Vec::new(),
             conflict: None,
             has_landed: false,
+            stood: None,
         };
         self.repo.write(&self.repo.worktree_file(&record.id), &record)
     }

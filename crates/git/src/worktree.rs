@@ -21,6 +21,7 @@ use super::error::CallbackError;
 use super::error::unreadable;
 use super::lock::Held;
 use super::probe::{self, Seen, below, look, zeroed};
+use super::recovery::{Stood, stood_now};
 use super::{ErrorKind, GitError, NOBODY, Oid, Repo, WorktreeEntry, WorktreeId, ledger};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::mark;
@@ -76,6 +77,9 @@ pub(super) struct WorktreeRecord {
     /// Whether work of it is on the branch, merged with others' or not.
     #[serde(default)]
     pub(super) has_landed: bool,
+    /// What stood in it when it was opened, until something else is noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stood: Option<Stood>,
 }
 
 /// What became of a worktree that was closed.
@@ -154,8 +158,10 @@ impl Repo {
                     landed: vec![],
                     conflict: None,
                     has_landed: false,
+                    stood: None,
                 };
-                self.write(&self.worktree_file(&record.id), &record)?;
+                // No agent has worked in it: what a power cut leaves of it without a record is set aside.
+                self.write_lightly(&self.worktree_file(&record.id), &record)?;
                 record
             }
         };
@@ -167,9 +173,11 @@ impl Repo {
         setup(&self.path_of(id)).map_err(|why| {
             GitError::new(ErrorKind::Unsuitable, format!("worktree {id} could not be set up: {why}"))
         })?;
-        self.note_stood(id, &tree)?;
-        let record = WorktreeRecord { ready: true, ..record };
+        // What was noted of it before counts no more, and the record says what stands there now.
+        self.make_objects_durable()?;
+        let record = WorktreeRecord { ready: true, stood: stood_now(&tree), ..record };
         self.write(&self.worktree_file(id), &record)?;
+        self.forget_stood(id)?;
         Ok(self.worktree_of(&record))
     }
 

@@ -13,7 +13,7 @@ use crate::lesson::StoredKind;
 use crate::lessons::Lessons;
 use crate::text;
 use crate::time::Now;
-use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// The share of injections that is withheld, unless the settings say otherwise.
 pub const SHARE: f64 = 0.1;

@@ -32,6 +32,14 @@ impl Records {
         Arc::new(self.viewed(View::Run(run.clone())))
     }
 
+    /// The same for the actions of a run that is driven: what they note is on the disk with the entry that says what came of
+    /// them, and not before.
+    pub fn for_actions_of(&self, run: &RunId) -> Arc<Records> {
+        let mut records = self.viewed(View::Run(run.clone()));
+        records.store = Arc::new(self.store.for_actions());
+        Arc::new(records)
+    }
+
     /// The same for a campaign that a person named: by its run, the beginning of that, or `commands`.
     pub fn for_campaign(&self, named: &str) -> Result<Records, RecordError> {
         let known = self.list_opened()?;

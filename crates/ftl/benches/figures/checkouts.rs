@@ -13,6 +13,7 @@ use nix::sys::time::TimeValLike as _;
 use tempfile::TempDir;
 
 use super::flows::{ftl, median, repository, task, writes};
+use super::rows::row;
 
 /// How often a short command is started, and how many guards are looked at.
 const STARTS: usize = 60;
@@ -63,6 +64,13 @@ fn start() {
         "start       campaign status {status:?}, --version {version:?}, git version {git:?}, true {nothing:?}: {:.2} times git",
         status.as_secs_f64() / git.as_secs_f64()
     );
+    let ratio = status.as_secs_f64() / git.as_secs_f64();
+    row(
+        "`ftl campaign status`, processor",
+        "2 times `git version`",
+        &format!("{ratio:.2}"),
+        Some(ratio <= 2.0),
+    );
 }
 
 /// A guard and our end of its socket.
@@ -106,6 +114,9 @@ fn guards() {
     }
     let each = spent().checked_sub(before).unwrap() / u32::try_from(GUARDS).unwrap();
     println!("guard       {memory} KiB and {each:?} of processor each, {GUARDS} at once");
+    row("a guard, memory of its own", "300 KiB", &format!("{memory} KiB"), Some(memory < 300));
+    let millis = each.as_secs_f64() * 1e3;
+    row("a guard, processor", "1 ms", &format!("{millis:.2} ms"), Some(millis < 1.0));
 }
 
 /// An agent of 3 s whose work is verified for 1 s.
@@ -118,7 +129,9 @@ fn waiting() {
         let dir = repository(&script, std::slice::from_ref(&one), None);
         took.push(ftl(dir.path(), &["task", "run", "all is done", "--plan", "plan.json", "--land", "ff"]));
     }
-    println!("waiting     an agent of 3 s and a verify of 1 s: {:?}", median(took));
+    let took = median(took).as_secs_f64();
+    println!("waiting     an agent of 3 s and a verify of 1 s: {took:.2} s");
+    row("an agent of 3 s, a verify of 1 s", "4.4 s", &format!("{took:.2} s"), Some(took <= 4.4));
 }
 
 /// A one-file task in repositories of many files, beside the bare git commands; the second task finds its checkouts.
@@ -141,6 +154,20 @@ fn files() {
         println!(
             "files       {count}: bare {bare:?}, first task {first:?}, second {second:?}: {:.2} times bare",
             second.as_secs_f64() / bare.as_secs_f64()
+        );
+        let (more, times) =
+            (second.saturating_sub(bare).as_millis(), second.as_secs_f64() / bare.as_secs_f64());
+        let (goal, reached) = match count {
+            20 => ("+90 ms", Some(more <= 90)),
+            400 => ("+200 ms", Some(more <= 200)),
+            50_000 => ("1.5 times bare git", Some(times <= 1.5)),
+            _ => ("-", None),
+        };
+        row(
+            &format!("one-file task, {count} files"),
+            goal,
+            &format!("+{more} ms, {times:.2} times"),
+            reached,
         );
     }
 }

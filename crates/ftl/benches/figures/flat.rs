@@ -16,6 +16,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use super::flows::{NOOP, repository, task};
+use super::rows::row;
 
 /// How often a short command is measured; the median counts.
 const ROUNDS: usize = 15;
@@ -26,9 +27,10 @@ const LOOKED_AT_LONG: u64 = 1_000_000;
 
 /// What one command took.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cost {
-    cpu: f64,
-    wrote: f64,
+pub(crate) struct Cost {
+    pub(crate) cpu: f64,
+    /// In KiB.
+    pub(crate) wrote: f64,
     peak: f64,
 }
 
@@ -64,7 +66,7 @@ fn cost(folder: &Path, words: &[&str], codes: &[i64]) -> Cost {
     Cost { cpu: number(1), wrote: number(2), peak: number(3) }
 }
 
-fn ftl(folder: &Path, words: &[&str]) -> Cost {
+pub(crate) fn ftl(folder: &Path, words: &[&str]) -> Cost {
     let all: Vec<&str> = [env!("CARGO_BIN_EXE_ftl")].into_iter().chain(words.iter().copied()).collect();
     cost(folder, &all, &[0, 3])
 }
@@ -137,6 +139,13 @@ fn growth() {
             one[2] / base[2],
             all.peak
         );
+        let ratios = [one[0] / base[0], one[1] / base[1], one[2] / base[2]];
+        row(
+            &format!("a task of {tasks} {what}, beside one of 100: processor, written, store"),
+            "1.25 times, peak under 1 GiB",
+            &format!("{:.2}, {:.2}, {:.2}; {:.0} MiB", ratios[0], ratios[1], ratios[2], all.peak),
+            (tasks > 100).then(|| ratios.iter().all(|ratio| *ratio <= 1.25) && all.peak < 1024.0),
+        );
     }
 }
 
@@ -176,6 +185,7 @@ fn look(what: &str, folder: &Path) {
         vec![ftl, "status", &run],
         vec![ftl, "status"],
         vec![ftl, "log", &run, "--last", "20"],
+        vec![ftl, "resume", &run],
     ];
     let found = medians(folder, &all);
     for (words, cost) in all.iter().zip(&found).skip(1) {
@@ -185,6 +195,12 @@ fn look(what: &str, folder: &Path) {
             cost.cpu,
             cost.cpu / found[0].cpu,
             cost.peak
+        );
+        row(
+            &format!("`ftl {}` at a {what}, {entries} entries", words[1]),
+            "50 ms, 100 MiB",
+            &format!("{:.1} ms, {:.0} MiB", cost.cpu, cost.peak),
+            Some(cost.cpu < 50.0 && cost.peak < 100.0),
         );
     }
 }
@@ -221,5 +237,13 @@ fn blocks() {
         };
         let (took, git) = (median(&mut costs.0), median(&mut costs.1));
         println!("blocks      chain of {tasks}: {took:.1} ms of CPU, {:.1} times `git version`", took / git);
+        let reached = (tasks == 1_000).then_some(took / git <= 10.0);
+        let goal = if tasks == 1_000 { "10 times `git version`" } else { "linear" };
+        row(
+            &format!("`propagate-blocks`, a chain of {tasks}"),
+            goal,
+            &format!("{:.1} times", took / git),
+            reached,
+        );
     }
 }

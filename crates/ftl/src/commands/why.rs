@@ -1,7 +1,11 @@
 //! `ftl why`: why a run stands where it stands, every way out of there, and what a person can type. Of a flow it is told
 //! in sentences first, and the program's guards below.
 
+#[cfg(test)]
+mod counted;
 mod sentences;
+
+use std::sync::Arc;
 
 use ftl_core::run::PULL;
 use ftl_core::run::{
@@ -17,8 +21,8 @@ use ftl_folder::state_folder::StateFolder;
 use ftl_lifecycle::gate_answers::Looks;
 use ftl_lifecycle::phases::NEXT;
 use ftl_lifecycle::{Phases, TaskFolder, registry};
-use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
+use ftl_store::{Store, StoreError};
 use serde_json::{Value as Json, json};
 
 use crate::target::{RunPart, RunView};
@@ -44,10 +48,20 @@ const MAX_EXPLAINED: usize = 20;
 pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
-    let RunView { reader, part } = RunView::find(cli, &store, id)?;
+    explain(cli, (&place, &store), id, out)
+}
+
+/// The same in a store that is open.
+fn explain(
+    cli: &GlobalArgs,
+    (place, store): (&StateFolder, &Arc<dyn Store>),
+    id: &str,
+    out: &Out,
+) -> Result<ExitStatus, CommandError> {
+    let RunView { reader, part } = RunView::find(cli, store, id)?;
     let row = store.run(&reader.run).map_err(|error| session::store_failure(&error))?;
     let Some(row) = row else { return Err(session_failure(&run_gone(&reader.run))) };
-    let known = RunOverview::of(&place, row)?;
+    let known = RunOverview::of(place, row)?;
     let run = reader.board.machine();
     let shown = instances_to_explain(&reader.board, &part);
     let failed = |error: StoreError| session::store_failure(&error);
@@ -56,7 +70,7 @@ pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<ExitStatus, C
         Some(notes) if !instance.held.is_empty() => questions::open_in(notes, &known.row.run, instance.id),
         Some(_) | None => Ok(None),
     };
-    let answers = gate_answers(run, &place, notes.as_ref(), &known.row.run);
+    let answers = gate_answers(run, place, notes.as_ref(), &known.row.run);
     let mut explained = Vec::new();
     for instance in shown {
         let asked = asked(instance).map_err(failed)?;

@@ -245,6 +245,16 @@ pub(super) fn run_heads(open: &Connection) -> rusqlite::Result<BTreeMap<i64, Run
     rows.collect()
 }
 
+/// The head of a run as the store has it; nothing where it cannot be read now.
+pub(super) fn run_head(open: &Connection, number: i64) -> Option<RunHead> {
+    let mut find = open.prepare_cached("SELECT name, head, hash, epoch FROM runs WHERE number = ?1").ok()?;
+    let head = |row: &rusqlite::Row<'_>| {
+        let (name, hash) = (row.get(0)?, row.get(2)?);
+        Ok(RunHead { number, name, seq: count(row, 1)?, hash, epoch: count(row, 3)? })
+    };
+    find.query_row([number], head).ok()
+}
+
 fn compare_run(
     open: &Connection,
     head: &RunHead,

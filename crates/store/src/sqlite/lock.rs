@@ -63,6 +63,12 @@ impl WriteLock {
         self.hold_within(MAX_WRITE_WAIT)
     }
 
+    /// Takes the lock if no other thread or process has it or waits for it.
+    pub(super) fn try_hold(&self) -> io::Result<Option<Held<'_>>> {
+        let Some(_turn) = try_one(&self.turn)? else { return Ok(None) };
+        try_one(&self.write)
+    }
+
     fn hold_within(&self, limit: Duration) -> io::Result<Held<'_>> {
         let _turn = self.take_turn(limit)?;
         let (gate, file) = &self.write;
@@ -102,6 +108,12 @@ impl WriteLock {
             Ok(()) => io::ErrorKind::TimedOut.into(),
         }
     }
+}
+
+/// One of the two locks, if it is free.
+fn try_one((gate, file): &(Arc<LockGate>, File)) -> io::Result<Option<Held<'_>>> {
+    let Some(inside) = gate.enter(Duration::ZERO) else { return Ok(None) };
+    Ok(holder::try_lock(file)?.then_some(Held { file, _waited: None, _inside: inside }))
 }
 
 impl Drop for Held<'_> {

@@ -2,10 +2,11 @@
 //!
 //! SQLite reads a log up to the first frame whose checksum does not fit and takes that for its end. That is right
 //! after a power cut, and wrong when a frame in the middle is damaged. What is known of a log in which nothing is
-//! damaged, with a sync after each commit, one writer at a time, and a log of the dead synced before it is built upon:
+//! damaged, with a sync after `MAX_UNSYNCED` commits and one more, one writer at a time, and a log of the dead synced before it is
+//! built upon:
 //!
-//! - Every transaction but the last is on the disk whole. Of the last one any sectors may be missing, in any order;
-//!   it has one commit frame, its last.
+//! - Every transaction is on the disk whole, but for the last one and at most `MAX_UNSYNCED` before it. Of these any
+//!   sectors may be missing, in any order; each has one commit frame, its last.
 //! - Frames of an earlier round of the log have another salt, and what is room for later frames has none.
 //! - Behind the end there may be frames of this round that a transaction left which no reader saw: it was rolled
 //!   back, or its process was killed before it could say that it had committed. The next transaction was written over
@@ -14,9 +15,9 @@
 //!
 //! The checksum of a frame is computed from the one that stands in the frame before, so that two neighbours can be
 //! checked without what was before them. A commit frame that fits its neighbour, with a frame behind it that fits it,
-//! is proof of two transactions that followed each other. Behind a frame that does not fit this is only possible if
-//! something acknowledged was damaged. Damage in the last two transactions cannot be told from a power cut by the
-//! log alone; the heads tell.
+//! shows two transactions that followed each other. Behind a frame that does not fit, this happens `MAX_UNSYNCED` times at
+//! most, unless something acknowledged was damaged. Damage in the last `MAX_UNSYNCED` and two transactions cannot be told from a
+//! power cut by the log alone; the heads tell.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -24,6 +25,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::LOG;
+use super::pen::MAX_UNSYNCED;
 use ftl_folder::OpenMode;
 
 pub(super) const HEADER: usize = 32;
@@ -166,9 +168,10 @@ impl Log {
         Ok(self.frames + 1)
     }
 
-    /// The last frame behind the first bad one that follows a commit and fits it, as that fits the one before.
+    /// The last frame behind the first bad one that follows a commit and fits it, as that fits the one before, if there
+    /// are more of these than a power cut can leave.
     fn last_proof(&self, first_bad: u64, salt: Option<&[u8; 8]>, is_big: bool) -> io::Result<Option<u64>> {
-        let mut proof = None;
+        let (mut proof, mut follow) = (None, 0);
         let mut before: Option<Frame> = None;
         let mut follows_commit = false;
         for number in first_bad.max(1)..=self.frames {
@@ -178,7 +181,8 @@ impl Log {
                 same_round && before.salt() == frame.salt() && frame.fits(before.noted(), is_big)
             });
             if fits && follows_commit {
-                proof = Some(number);
+                follow += 1;
+                proof = (follow > MAX_UNSYNCED).then_some(number);
             }
             follows_commit = fits && frame.is_commit();
             before = Some(frame);

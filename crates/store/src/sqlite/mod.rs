@@ -16,6 +16,7 @@ mod integrity;
 mod lock;
 mod log;
 mod notes;
+mod pen;
 mod read;
 mod recover;
 mod room;
@@ -28,6 +29,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -37,10 +39,11 @@ use rustix::fs::{Access, access};
 pub use self::ends::RunEnd;
 pub use self::events::{Loss, LostEntries, RecordedEvent, StoreEvent};
 pub use self::integrity::StoreReport;
+use self::pen::Durability;
 use self::read::{Reader, Readers};
 pub use self::recover::BringBack;
 use self::write::Write;
-use self::writer::{Shared, Writer};
+use self::writer::{Message, Shared, Writer};
 use super::{
     Append, ContentDigest, FORMAT, Lease, Most, NewRun, Newest, PendingCommand, RunRow, Snapshot, Store,
     StoreError, StoredEntry, limits,
@@ -65,10 +68,18 @@ pub struct SqliteStore {
     format: u32,
     /// Why it could not be brought up to date; it is read as it is.
     outdated: Option<StoreError>,
+    open: Arc<OpenStore>,
+    durability: Durability,
+    /// What was found missing, once it was looked for.
+    loss: Arc<OnceLock<Option<StoreError>>>,
+}
+
+/// What all handles of a store have open. The last one closes it.
+#[derive(Debug)]
+struct OpenStore {
+    shared: Arc<Shared>,
     readers: Readers,
     writer: Mutex<Option<Writer>>,
-    /// What was found missing, once it was looked for.
-    loss: OnceLock<Option<StoreError>>,
 }
 
 impl SqliteStore {
@@ -82,6 +93,22 @@ impl SqliteStore {
     /// Opens the store of a folder if it has one. Nothing is made.
     pub fn open_existing(folder: &Path) -> Result<Option<SqliteStore>, StoreError> {
         if schema::exists(folder)? { SqliteStore::attach(folder).map(Some) } else { Ok(None) }
+    }
+
+    /// The same store for what an action notes and keeps: such a change is not synced for itself. The entry of the journal that says
+    /// what came of the action is, and with it everything that was written before, in any process; where none follows, the
+    /// change is synced a moment later. A power cut between the two takes both: the action is asked again. Journals and
+    /// orders are synced by this handle too.
+    #[must_use]
+    pub fn for_actions(&self) -> SqliteStore {
+        SqliteStore {
+            shared: Arc::clone(&self.shared),
+            format: self.format,
+            outdated: self.outdated.clone(),
+            open: Arc::clone(&self.open),
+            durability: Durability::Soon,
+            loss: Arc::clone(&self.loss),
+        }
     }
 
     /// The format of what was found.
@@ -117,7 +144,9 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, E>>,
     ) -> Result<Result<T, E>, StoreError> {
         self.check_open()?;
-        self.shared.change(work)
+        let changed = self.shared.change(self.durability, work)?;
+        self.settle_later(self.durability)?;
+        Ok(changed)
     }
 
     /// Asks something that changes nothing.
@@ -168,30 +197,44 @@ impl SqliteStore {
                 Err(error) => return Err(error),
             }
         }
-        Ok(SqliteStore {
-            shared: Arc::new(Shared::new(folder)),
-            format,
-            outdated,
-            readers: Readers::new(folder, reader),
-            writer: Mutex::default(),
-            loss: OnceLock::new(),
+        let shared = Arc::new(Shared::new(folder));
+        let (readers, writer) = (Readers::new(folder, reader), Mutex::default());
+        let open = Arc::new(OpenStore { shared: Arc::clone(&shared), readers, writer });
+        let (durability, loss) = (Durability::Now, Arc::default());
+        Ok(SqliteStore { shared, format, outdated, open, durability, loss })
+    }
+
+    fn write(&self, write: Write, durability: Durability) -> Result<u64, StoreError> {
+        self.check_open()?;
+        let written = match self.shared.write_at_once(&write, durability) {
+            Some(written) => written,
+            None => writer::ask(&self.shared, &self.messages()?, write, durability),
+        };
+        if written.is_ok() {
+            self.settle_later(durability)?;
+        }
+        written
+    }
+
+    /// Has what was committed without a sync synced in a moment.
+    fn settle_later(&self, durability: Durability) -> Result<(), StoreError> {
+        match durability {
+            Durability::Now => Ok(()),
+            Durability::Soon => self.messages().map(|messages| self.shared.settle_soon(&messages)),
+        }
+    }
+
+    /// The way to the thread that writes; it is started for the first one.
+    fn messages(&self) -> Result<SyncSender<Message>, StoreError> {
+        let mut writer = self.open.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match &mut *writer {
+            Some(writer) => writer.messages(),
+            none => none.insert(Writer::start(&self.shared)?).messages(),
         })
     }
 
-    fn write(&self, write: Write) -> Result<u64, StoreError> {
-        self.check_open()?;
-        let requests = {
-            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            match &mut *writer {
-                Some(writer) => writer.requests(),
-                none => none.insert(Writer::start(&self.shared)?).requests(),
-            }
-        };
-        writer::ask(&self.shared, &requests, write)
-    }
-
     fn read<T>(&self, question: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        self.readers.ask(question).map_err(|error| match error {
+        self.open.readers.ask(question).map_err(|error| match error {
             // The tables of a newer format may be other ones.
             StoreError::Failed(_) if self.format > FORMAT => self.newer(),
             error => error,
@@ -253,24 +296,27 @@ impl Store for SqliteStore {
 
     fn create(&self, new: &NewRun) -> Result<Lease, StoreError> {
         limits::check_new(new)?;
-        let epoch = self.write(Write::Create(new.clone()))?;
+        // The first entry follows, and a run without one is none.
+        let epoch = self.write(Write::Create(new.clone()), Durability::Soon)?;
         Ok(Lease { run: new.run.clone(), epoch, owner: new.owner.clone() })
     }
 
     fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError> {
         limits::check_append(&append)?;
-        self.write(Write::Append(lease.clone(), append)).map(drop)
+        self.write(Write::Append(lease.clone(), append), Durability::Now).map(drop)
     }
 
     fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError> {
         limits::check_owner(owner)?;
         let least = self.fence(run).map_or(0, |lowest| lowest.saturating_add(1));
-        let epoch = self.write(Write::Take { run: run.clone(), seen, owner: owner.to_owned(), least })?;
+        let take = Write::Take { run: run.clone(), seen, owner: owner.to_owned(), least };
+        let epoch = self.write(take, Durability::Now)?;
         Ok(Lease { run: run.clone(), epoch, owner: owner.to_owned() })
     }
 
     fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.write(Write::Release(lease.clone())).map(drop)
+        // After a power cut no process lives that had it.
+        self.write(Write::Release(lease.clone()), Durability::Soon).map(drop)
     }
 
     fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
@@ -292,7 +338,7 @@ impl Store for SqliteStore {
     fn put(&self, bytes: &[u8]) -> Result<ContentDigest, StoreError> {
         limits::check_content(bytes)?;
         let digest = ContentDigest::of(bytes);
-        self.write(Write::Put(digest, bytes.to_owned()))?;
+        self.write(Write::Put(digest, bytes.to_owned()), self.durability)?;
         Ok(digest)
     }
 
@@ -313,7 +359,7 @@ impl Store for SqliteStore {
 
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError> {
         limits::check_command(body)?;
-        self.write(Write::Send { run: run.clone(), body: body.to_owned() })
+        self.write(Write::Send { run: run.clone(), body: body.to_owned() }, Durability::Now)
     }
 
     fn pending(&self, run: &RunId) -> Result<Vec<PendingCommand>, StoreError> {
@@ -333,11 +379,11 @@ impl Store for SqliteStore {
     }
 
     fn version(&self) -> Result<u64, StoreError> {
-        self.readers.version()
+        self.open.readers.version()
     }
 }
 
-impl Drop for SqliteStore {
+impl Drop for OpenStore {
     /// What was asked is finished. The writer closes last: only it may tidy up.
     fn drop(&mut self) {
         self.readers.close();

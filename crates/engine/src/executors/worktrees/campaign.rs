@@ -130,7 +130,9 @@ impl Sites {
                 brief(&self.paper, plan, seq, told(&sources))
             }
         };
-        Ok(Brief { left_out, ..made? })
+        let made = made?;
+        self.unpin(job, &made.path)?;
+        Ok(Brief { left_out, ..made })
     }
 
     /// Performs `observer.analyze`: looks at blocks again in a clean checkout of the run's branch, then learns. Where there are none, nothing is
