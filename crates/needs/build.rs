@@ -28,6 +28,11 @@ fn main() {
     let scratch = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let mut needs: Vec<Need> = PROGRAMS.into_iter().map(program).collect();
     needs.push(("gofmt".into(), (!is_in_path("gofmt")).then(|| "gofmt is not installed".into())));
+    let runs = |name: &str, program: &str, args: &[&str]| -> Need {
+        (name.into(), (!works(program, args)).then(|| format!("{name} is not installed")))
+    };
+    needs.push(runs("pytest", "python3", &["-m", "pytest", "--version"]));
+    needs.push(runs("go", "go", &["version"]));
     needs.extend(git(&scratch));
     needs.extend(system(&scratch));
     needs.extend(agents());

@@ -1,5 +1,5 @@
 // Looks at the page in a real browser: `node tools/web/look.mjs SCENE JSON`. The last line of what it prints is what it found.
-// Scenes: pages, answers, live, file, bench. Pictures go to $FTL_PICTURES.
+// Scenes: pages, answers, work, live, file, bench. Pictures go to $FTL_PICTURES.
 
 import { createRequire } from 'node:module';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -63,13 +63,13 @@ const scenes = {
     const { context, page } = await browser();
     await page.goto(what.address);
     await page.waitForFunction(() => document.getElementById('main').dataset.ready);
-    const places = [['you', '#/'], ['runs', '#/runs'], ...['graph', 'tasks', 'timeline', 'money', 'journal', 'changes', 'report'].map((tab) => [tab, `#/runs/${what.run}/${tab}`]), ['task', `#/runs/${what.run}/tasks/001`], ['then', `#/runs/${what.run}/tasks?at=60`], ['lessons', '#/lessons'], ['protocols', '#/protocols'], ['protocol', '#/protocols/builder'], ['new', '#/new'], ['system', '#/system']];
+    const places = [['you', '#/'], ['runs', '#/runs'], ...['graph', 'tasks', 'timeline', 'money', 'journal', 'changes', 'report'].map((tab) => [tab, `#/runs/${what.run}/${tab}`]), ['task', `#/runs/${what.run}/tasks/001`], ['then', `#/runs/${what.run}/tasks?at=60`], ['blocked', `#/runs/${what.run}/tasks/004`], ['lessons', '#/lessons'], ['lesson', '#/lessons/shell-reads-08-as-octal'], ['protocols', '#/protocols'], ['protocol', '#/protocols/builder'], ['new', '#/new'], ['system', '#/system']];
     for (const scheme of ['light', 'dark']) {
       await page.evaluate((to) => { document.documentElement.dataset.theme = to; localStorage.setItem('ftl-theme', to); }, scheme);
       for (const [name, hash] of places) {
         await go(page, hash);
         await access(page, `${name} ${scheme}`);
-        for (const width of [1280, ...(['you', 'graph', 'task'].includes(name) ? [360, 1920] : [])]) {
+        for (const width of [1280, ...(['you', 'graph', 'task', 'changes', 'protocol', 'timeline'].includes(name) ? [360, 1920] : [])]) {
           await page.setViewportSize({ width, height: 900 });
           await page.waitForTimeout(80);
           await picture(page, `${name}-${scheme}-${width}`);
@@ -121,6 +121,42 @@ const scenes = {
     await dialog.waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'yes' }).waitFor();
     await picture(page, 'raised');
+    await context.close();
+  },
+
+  /** A held run is overridden, a blocked one looked at: its diff, its kept work. */
+  async work() {
+    const { context, page } = await browser();
+    await page.goto(what.address);
+    const blocked = page.locator('section.need.blocked');
+    await blocked.waitFor();
+    await picture(page, 'inbox');
+    await access(page, 'inbox');
+    if (!(await blocked.innerText()).includes('002 bad')) faults.push('the card of a blocked task does not name it');
+    await blocked.getByRole('link', { name: 'What was kept' }).click();
+    const back = page.getByRole('button', { name: 'Bring it back on a branch' });
+    await back.waitFor();
+    const shown = await page.locator('main').innerText();
+    if (!shown.includes('<img src=x') || !shown.includes('⟨U+202E⟩')) faults.push(`a hostile diff is not shown as it is: ${shown}`);
+    if (await page.locator('main img').count()) faults.push('a hostile diff became markup');
+    await page.getByRole('button', { name: 'Side by side' }).click();
+    await page.locator('.diff.split-view').first().waitFor();
+    await access(page, 'diff');
+    await picture(page, 'diff');
+    await page.keyboard.press('n');
+    await back.click();
+    await page.getByText(/It is on the branch salvage/).waitFor();
+    await go(page, `#/runs/${what.held}/graph`);
+    await page.getByRole('button', { name: /^Override to DONE/ }).click();
+    const dialog = page.locator('dialog[open]');
+    await dialog.locator('#ask-reason').fill('it is known');
+    await dialog.locator('#ask-name').fill(what.name);
+    await dialog.locator('button[type=submit]').click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.locator('.pill', { hasText: 'complete' }).first().waitFor();
+    await go(page, '#/');
+    await page.locator('section.need.blocked').getByRole('button', { name: 'Put it away' }).click();
+    await page.locator('section.need.blocked').waitFor({ state: 'detached' });
     await context.close();
   },
 
@@ -233,6 +269,22 @@ const scenes = {
         }
         return { times, head };
       });
+      // The slider itself, until the page shows the moment.
+      await go(page, `#/runs/${what.long}/tasks`);
+      const moved = await page.evaluate(async () => {
+        const slider = document.querySelector('input[type=range]');
+        const times = [];
+        for (let step = 1; step <= 15; step += 1) {
+          const to = Math.floor((Number(slider.max) * ((step * 7) % 15)) / 15) + 1;
+          const before = performance.now();
+          slider.value = String(to);
+          slider.dispatchEvent(new Event('input'));
+          while (!document.querySelector('.then')?.textContent.includes(`entry ${to}.`)) await new Promise((done) => { setTimeout(done, 4); });
+          times.push(performance.now() - before);
+        }
+        return times;
+      });
+      [found.slider_p50_ms, found.slider_p95_ms] = [at(moved, 0.5), at(moved, 0.95)];
       [found.seek_p50_ms, found.seek_p95_ms, found.entries] = [at(seeks.times, 0.5), at(seeks.times, 0.95), seeks.head];
     }
     await context.close();

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use ftl_process::sandbox::Reach;
+
 use crate::error::AgentError;
 
 /// How long one line of a program may be.
@@ -31,6 +33,8 @@ pub struct AgentProgram {
     pub folder: PathBuf,
     /// Its whole environment, keys included.
     pub env: Vec<(OsString, OsString)>,
+    /// What it needs beside what its role may touch.
+    pub reach: Reach,
 }
 
 /// Starts programs in process trees that the engine owns. The engine hands one in.

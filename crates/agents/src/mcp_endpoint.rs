@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ftl_process::sandbox::{Reach, SocketBind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -140,6 +141,12 @@ impl Window {
     pub fn server(&self) -> Server {
         let env = vec![(VARIABLE.to_owned(), self.path.to_string_lossy().into_owned())];
         Server { program: self.lobby.program.clone(), args: self.lobby.args.clone(), env }
+    }
+
+    /// What a program needs to reach it from a sandbox.
+    pub fn reach(&self) -> Reach {
+        let socket = SocketBind { outside: self.path.clone(), inside: self.path.clone() };
+        Reach { read: vec![self.lobby.program.clone()], sockets: vec![socket], ..Reach::default() }
     }
 
     /// Has the session woken by each call from now on, and by those that it has not taken yet.

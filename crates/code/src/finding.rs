@@ -22,6 +22,8 @@ pub struct Brief {
     pub verify: String,
     /// The test file behind that command, where the plan names it.
     pub verify_source: Option<String>,
+    /// What it is about, as far as somebody wrote it down: its name and what the whole plan is to reach.
+    pub text: String,
 }
 
 impl Brief {
@@ -32,6 +34,7 @@ impl Brief {
             delta: spec.delta.clone(),
             verify: spec.verify.clone(),
             verify_source: named.or_else(|| crate::context::verify_source(&spec.verify)),
+            text: format!("{} {}", spec.id.replace('-', " "), spec.objective.as_deref().unwrap_or_default()),
         }
     }
 
@@ -139,10 +142,13 @@ impl FindingAllowance {
     pub fn fits(&self, finding: &Finding) -> bool {
         let place = match (&self.path, &finding.path) {
             (None, _) => true,
-            (Some(_), None) => false,
+            // A count has no place: who allows what it counts in one file allows the count.
+            (Some(_), None) => matches!(finding.kind, FindingKind::TestSkipped | FindingKind::FewerTests),
             (Some(allowed), Some(path)) => is_at_or_below(path, allowed),
         };
-        self.kind == finding.kind && place
+        let counts = matches!(self.kind, FindingKind::TestRemoved | FindingKind::TestFileDeleted);
+        let is_count = finding.path.is_none() && finding.kind == FindingKind::FewerTests && counts;
+        (self.kind == finding.kind || is_count) && place
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use ftl_core::program::Programs;
 use ftl_folder::id::RunId;
@@ -26,11 +27,16 @@ pub const MAX_CHECKPOINTS: usize = 64;
 /// How many runs are kept.
 pub const MAX_KEPT: usize = 24;
 
+/// How long an answer of git is good that may become another.
+const ASK_GIT: Duration = Duration::from_secs(15);
+
 /// The runs that are followed.
 pub struct Runs {
     store: Arc<dyn Store>,
     library: Arc<Library>,
     kept: Mutex<Kept>,
+    /// Which runs the person has taken over, as git said, and when it was asked.
+    taken: Mutex<BTreeMap<RunId, (Instant, bool)>>,
 }
 
 #[derive(Default)]
@@ -49,7 +55,7 @@ struct Followed {
 impl Runs {
     /// Nothing is read before it is asked for.
     pub fn new(store: Arc<dyn Store>, library: Arc<Library>) -> Runs {
-        Runs { store, library, kept: Mutex::default() }
+        Runs { store, library, kept: Mutex::default(), taken: Mutex::default() }
     }
 
     /// A run as it is now, or as it was with an entry.
@@ -74,6 +80,19 @@ impl Runs {
         see: &mut dyn FnMut(&StoredEntry, &ftl_core::run::Entry),
     ) -> Result<(), JournalError> {
         self.fold(run, last, see, after)
+    }
+
+    /// Whether the person has taken a run's work over. Git is asked once in a while: a process for each look would be dear.
+    pub(crate) fn is_taken_over(&self, run: &RunId, ask: impl FnOnce() -> bool) -> bool {
+        let mut taken = lock(&self.taken);
+        if let Some((when, is_taken)) = taken.get(run)
+            && (*is_taken || when.elapsed() < ASK_GIT)
+        {
+            return *is_taken;
+        }
+        let is_taken = ask();
+        taken.insert(run.clone(), (Instant::now(), is_taken));
+        is_taken
     }
 
     fn followed(&self, run: &RunId) -> Arc<Mutex<Followed>> {

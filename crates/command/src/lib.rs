@@ -10,7 +10,8 @@
 //! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
 //! | `known`, `document` | a run as this machine knows it; the same as a JSON document |
 //! | `documents` | the documents of commands, for faces in this process |
-//! | `follow`, `inbox` | runs that a face shows, each folded once and known at any entry; what waits for a person |
+//! | `follow`, `inbox` | runs that somebody looks at, each folded once and known at any entry; what waits for a person |
+//! | `task_steps` | what happened to one task, out of the journal |
 //! | `orders` | what a person says through a face |
 //! | `failure`, `exit`, `limits`, `signals` | how a command fails and ends; what would end it in the middle |
 
@@ -33,6 +34,7 @@ pub mod records;
 pub mod root;
 pub mod session;
 pub mod signals;
+pub mod task_steps;
 
 pub use args::{Fill, GlobalArgs, Group};
 pub use exit::ExitStatus;

@@ -10,8 +10,8 @@ use ftl_store::RunRow;
 use ftl_store::order::Order;
 use serde_json::{Value as Json, json};
 
-use crate::CommandError;
 use crate::session::{session_failure, store_failure};
+use crate::{CommandError, inbox};
 
 /// How long a typed text is at most.
 pub const MAX_TYPED: usize = 64 * 1024;
@@ -45,9 +45,11 @@ pub fn leave(
         return Err(usage(String::from("an order is missing")));
     }
     let kind = order["order"].as_str().unwrap_or_default().to_owned();
-    if kind == "drive" {
-        drive(session, row, by)?;
-        return Ok(None);
+    match kind.as_str() {
+        "drive" => return drive(session, row, by).map(|()| None),
+        "put_away" => return inbox::put_away(session, &row.run).map(|()| None),
+        "retry" => return retry(session, row, by).map(|()| None),
+        _ => {}
     }
     if matches!(kind.as_str(), "override" | "raise" | "redo" | "stop") {
         bends(order["reason"].as_str().unwrap_or_default(), typed, by)?;
@@ -98,6 +100,17 @@ fn drive(session: &Session, row: &RunRow, by: Speaker<'_>) -> Result<(), Command
     let child = detached(session, &words, Stdio::null(), by)?;
     wait_beside(child);
     Ok(())
+}
+
+/// Begins the blocked tasks of a run that has ended again, as a new run in a process of its own.
+fn retry(session: &Session, row: &RunRow, by: Speaker<'_>) -> Result<(), CommandError> {
+    if !row.settled {
+        let hint = format!("`ftl resume {}` goes on with it", row.run);
+        return Err(CommandError::new(format!("run {} has not ended", row.run), hint));
+    }
+    let words = ["retry", row.run.as_str(), "--json"].map(String::from);
+    wait_beside(detached(session, &words, Stdio::null(), by)?);
+    inbox::put_away(session, &row.run)
 }
 
 /// A command of ours in a process that neither Ctrl-C nor the end of this one reaches.

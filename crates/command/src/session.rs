@@ -295,6 +295,9 @@ pub fn session_failure(error: &SessionError) -> CommandError {
     match error {
         SessionError::Unknown { message, hint } => CommandError::new(message, hint),
         SessionError::Unfit(unfit) => CommandError::new(&unfit.message, &unfit.hint),
+        SessionError::Sandbox(weak) => {
+            CommandError { exit: ExitStatus::Refused, ..CommandError::new(weak.to_string(), weak.hint()) }
+        }
         SessionError::SecretInput { variable, .. } => CommandError::new(
             error.to_string(),
             format!(

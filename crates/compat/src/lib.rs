@@ -12,6 +12,7 @@ mod exploration;
 mod framework;
 mod logfile;
 mod memory;
+mod memory_changes;
 mod observer;
 mod orchestration;
 mod phase;

@@ -22,7 +22,7 @@ use crate::words::{Context, EntryArgs, LessonKind, Memory, Prune, Query, Related
 use crate::{print, word};
 
 impl LessonKind {
-    fn kind(self) -> StoredKind {
+    pub(crate) fn kind(self) -> StoredKind {
         match self {
             LessonKind::Failure => StoredKind::Failure,
             LessonKind::Pattern => StoredKind::Pattern,
@@ -71,10 +71,20 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<ExitStat
         }
         Memory::Quarantine { release: None, .. } => quarantine(cli, out),
         Memory::Reembed => reembed(cli, out),
+        Memory::Edit(asked) => crate::memory_changes::edit(cli, asked, out),
+        Memory::Merge { name, into, kind } => {
+            crate::memory_changes::merge(cli, kind.kind(), (name, into), out)
+        }
+        Memory::History { name, kind } => {
+            let changes = look(cli, out, |lessons| lessons.history(kind.kind(), name))?;
+            print(out, &Json::Array(changes.iter().map(ftl_memory::history::Change::to_json).collect()))
+        }
+        Memory::Undo { name, kind } => crate::memory_changes::undo(cli, kind.kind(), name, out),
+        Memory::Effect { retire } => crate::memory_changes::effect(cli, *retire, out),
     }
 }
 
-fn learn<T>(
+pub(crate) fn learn<T>(
     cli: &GlobalArgs,
     out: &Out,
     work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Error>,
@@ -85,7 +95,7 @@ fn learn<T>(
 }
 
 /// Looks at lessons. Where there is no state there are none, and none are made but for the answer.
-fn look<T: Default>(
+pub(crate) fn look<T: Default>(
     cli: &GlobalArgs,
     out: &Out,
     work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Error>,
@@ -125,6 +135,9 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<ExitStatus, C
     let Some(paper) = crate::look(cli)? else {
         return print(out, &ftl_memory::recall::ContextLessons::default().to_json(false));
     };
+    if paper.store().writable().is_ok() && paper.has_embedder() {
+        ready(out, &paper)?;
+    }
     let given = with(out, &paper, |paper| {
         let given = paper.look_up(|lessons| lessons.context(&wanted, &now))?;
         if given.entries().next().is_some() && paper.store().writable().is_ok() {
@@ -294,5 +307,5 @@ pub(crate) fn recall(
 
 /// Records whether the lessons that a workspace was given were used.
 pub(crate) fn credit(paper: &Records, brief: &Workspace) -> Result<(), RecordError> {
-    paper.credit(brief)
+    paper.credit(brief, &ftl_records::lessons::LessonOutcomes::default())
 }

@@ -557,6 +557,65 @@ pub enum Memory {
     },
     /// Make every vector again, with the embedder in use
     Reembed,
+    /// Change a lesson
+    Edit(Edit),
+    /// Unite a lesson with another, which stays
+    Merge {
+        /// The lesson that goes
+        name: String,
+        /// The lesson that stays
+        into: String,
+        /// Of which kind both are
+        #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+        kind: LessonKind,
+    },
+    /// Print what was done to a lesson, the oldest change first
+    History {
+        /// The lesson
+        name: String,
+        /// Of which kind it is
+        #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+        kind: LessonKind,
+    },
+    /// Take back the newest change of a lesson
+    Undo {
+        /// The lesson
+        name: String,
+        /// Of which kind it is
+        #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+        kind: LessonKind,
+    },
+    /// Print whether lessons help, by tasks from which they were withheld
+    Effect {
+        /// Retire the lessons that harm or do nothing; `ftl memory undo` brings one back
+        #[arg(long)]
+        retire: bool,
+    },
+}
+
+/// What is changed in a lesson.
+#[derive(Debug, Args)]
+pub struct Edit {
+    /// The lesson
+    pub name: String,
+    /// When it applies
+    #[arg(long, value_name = "TEXT")]
+    pub trigger: Option<String>,
+    /// What helps: the fix of a failure, the insight of a pattern
+    #[arg(long, value_name = "TEXT")]
+    pub fix: Option<String>,
+    /// The regular expression of a failure
+    #[arg(long = "match", value_name = "REGEX")]
+    pub matcher: Option<String>,
+    /// Its tags, separated by commas
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub tags: Option<Vec<String>>,
+    /// What it cost, or what it saved
+    #[arg(long, value_name = "N")]
+    pub cost: Option<u64>,
+    /// Of which kind it is
+    #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+    pub kind: LessonKind,
 }
 
 /// Which lessons are wanted.

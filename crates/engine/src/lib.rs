@@ -7,5 +7,6 @@ pub mod drive;
 pub mod driver;
 pub mod executors;
 pub mod forge;
+pub mod sandboxes;
 pub mod services;
 pub mod session;

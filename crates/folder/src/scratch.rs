@@ -38,15 +38,18 @@ pub enum Purpose {
     Lobby,
     /// The look whether an agent answers.
     Probe,
+    /// What test runners report.
+    Report,
 }
 
-const PURPOSES: [Purpose; 2] = [Purpose::Lobby, Purpose::Probe];
+const PURPOSES: [Purpose; 3] = [Purpose::Lobby, Purpose::Probe, Purpose::Report];
 
 impl Purpose {
     const fn prefix(self) -> &'static str {
         match self {
             Purpose::Lobby => "ftl-",
             Purpose::Probe => "ftl-probe-",
+            Purpose::Report => "ftl-report-",
         }
     }
 
@@ -115,7 +118,7 @@ fn above(purpose: Purpose) -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
     match purpose {
         Purpose::Lobby => own.unwrap_or_else(std::env::temp_dir),
-        Purpose::Probe => std::env::temp_dir(),
+        Purpose::Probe | Purpose::Report => std::env::temp_dir(),
     }
 }
 

@@ -1,13 +1,14 @@
-//! What agents say while they work, line by line, on standard error.
+//! What agents say while they work, line by line, on standard error; and the bell for who is to be told of something.
 //!
 //! A word is shown when its line is complete, so that the lines of several agents do not run into each
 //! other. What is shown is only for people: nothing is decided by it, and the record of it is in the store.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ftl_agents::contract::Said;
-use ftl_command::Out;
+use ftl_command::{Out, out};
 use ftl_core::run::ActionTarget;
 use ftl_engine::executors::Job;
 use ftl_engine::executors::agents::Listener;
@@ -21,9 +22,22 @@ const MAX_LINE: usize = 400;
 
 /// Shows what the agents of a session say, where the person asked for it.
 pub(crate) fn follow(session: &Session, asked: TalkArg) {
+    session.ring_with(Arc::new(ring));
     if asked.talk {
         session.listen(Arc::new(AgentFollower::new()));
     }
+}
+
+/// Rings in the terminal of this process; whether there is one.
+fn ring(text: &str) -> bool {
+    if out::terminal().is_some() {
+        return Out::new(false).bytes(text).is_ok();
+    }
+    let is_terminal = std::io::stderr().is_terminal();
+    if is_terminal {
+        Out::new(false).beside(text);
+    }
+    is_terminal
 }
 
 /// Prints what agents say while they work, for `--talk`.

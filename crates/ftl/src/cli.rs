@@ -82,7 +82,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Protocols", &["check", "draw", "protocols", "schema"]),
-    ("Set-up", &["demo", "init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
+    (
+        "Set-up",
+        &["demo", "init", "config", "agents", "mcp", "sandbox", "doctor", "completions", "man", "help"],
+    ),
 ];
 
 const STYLES: Styles = Styles::styled()
@@ -207,6 +210,12 @@ pub(crate) enum Subcommands {
 
     /// Write a run as one file that a browser shows
     Export(Export),
+
+    /// Show what a role may touch, or run one command in its sandbox
+    Sandbox {
+        #[command(subcommand)]
+        what: SandboxVerb,
+    },
 
     /// Check whether you can work here, and repair the state
     Doctor(Doctor),
@@ -512,6 +521,32 @@ pub(crate) enum Audit {
         /// A run, or the beginning of it; every run if left out
         id: Option<String>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxVerb {
+    /// Show what a role or a kind of command may touch here
+    Show {
+        /// A role, such as builder, or a kind of command, such as verify
+        role: String,
+    },
+    /// Run one command as a role would run it
+    Try(SandboxTry),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxTry {
+    /// The role or kind of command whose rules count
+    #[arg(long, value_name = "ROLE", default_value = "verify")]
+    pub(crate) role: String,
+
+    /// How much holds it back: full, partial or none; else the best that can be had here
+    #[arg(long, value_name = "LEVEL", value_parser = flows::levels())]
+    pub(crate) level: Option<ftl_process::sandbox::Level>,
+
+    /// The command and its words
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -31,7 +31,9 @@ use cli::{Campaign, Subcommands, Task};
 
 fn main() -> ExitCode {
     shield::raise();
-    if std::env::args_os().nth(1).is_some_and(|word| word == ftl_process::GUARD_WORD) {
+    let is_ours =
+        |word: OsString| word == ftl_process::GUARD_WORD || word == ftl_process::sandbox::SANDBOX_WORD;
+    if std::env::args_os().nth(1).is_some_and(is_ours) {
         // Not a word for people: the guard of an attempt prints nothing and understands no options.
         return ExitCode::from(u8::try_from(ftl_process::guard::main()).unwrap_or(1));
     }
@@ -160,6 +162,7 @@ pub(crate) fn perform(
         Subcommands::Config => commands::config::run(cli, out),
         Subcommands::Agents(asked) => commands::agents::run(cli, asked, out),
         Subcommands::Mcp => commands::mcp::run(cli),
+        Subcommands::Sandbox { what } => commands::sandbox::run(cli, what, out),
         Subcommands::Doctor(asked) => commands::doctor::run(cli, asked, out),
         Subcommands::Check(asked) => commands::check::run(cli, asked, out),
         Subcommands::Draw(asked) => commands::draw::run(cli, asked, out),

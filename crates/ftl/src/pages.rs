@@ -301,6 +301,20 @@ pub(crate) const PAGES: &[Page] = &[
         last: "",
     },
     Page {
+        command: "sandbox",
+        more: "`show` tells which layers this machine has and what a role, or a kind of command such as verify, may read \
+            and write here. `try` runs one command with these rules in the root of the repository, tells at which level, \
+            and which setting would grant what was denied.",
+        examples: &[
+            "ftl sandbox show builder",
+            "ftl sandbox try -- cargo test",
+            "ftl sandbox try --role setup -- npm ci",
+            "ftl sandbox try --level partial -- make check",
+        ],
+        last: "Grants stand under [sandbox] in .ftl/config.toml or your own settings, never in a file that comes with a \
+            repository. Exit code 4 if the level cannot be had here.",
+    },
+    Page {
         command: "doctor",
         more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
             is safe. Then says whether you can work: git and a commit, agents that are bound, tests that can be run.",

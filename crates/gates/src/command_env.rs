@@ -5,8 +5,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::report::Channel;
+use ftl_process::sandbox::Sandbox;
 use ftl_process::{
     Cancel, Fence, MARK, Mark, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Supervisor, programs,
 };
@@ -29,6 +32,8 @@ pub struct Yard<'a> {
     pub limits: ProcessLimits,
     /// The whole environment of commands.
     pub env: Vec<(OsString, OsString)>,
+    /// What is around them; nothing but a guard where nothing is said.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// One command for a yard.
@@ -53,6 +58,19 @@ impl Yard<'_> {
         self.run(Command { program: "sh".into(), args, stdin, limits }, cancel)
     }
 
+    /// The same where the test runners that it starts report on a channel of their own.
+    pub(super) fn shell_reporting(
+        &self,
+        script: &str,
+        channel: &Channel,
+        cancel: &Cancel,
+    ) -> Result<ProcessExit, RunError> {
+        let env = channel.environment(&self.env, &self.folder);
+        let env =
+            env.map_err(|error| RunError::Bad(format!("no home can be made for the command: {error}")))?;
+        Yard { env, ..self.clone() }.shell(script, cancel)
+    }
+
     pub(super) fn run(&self, command: Command, cancel: &Cancel) -> Result<ProcessExit, RunError> {
         let spec = Spec {
             program: command.program,
@@ -64,6 +82,7 @@ impl Yard<'_> {
             lock: PathBuf::from(&self.key),
             fence: self.fence.clone(),
             mark: Mark::new(MARK, &self.key).map_err(|error| RunError::Bad(error.to_string()))?,
+            sandbox: self.sandbox.clone(),
         };
         self.supervisor.run(&spec, cancel, &mut |_, _| {})
     }

@@ -69,6 +69,9 @@ fn by_name(path: &str, name: &str) -> FileRole {
         _ if is_snapshot => FileRole::Snapshot,
         "conftest.py" | "sitecustomize.py" | "usercustomize.py" => FileRole::Hook,
         _ if lower.ends_with(".pth") => FileRole::Hook,
+        _ if starts(&["jest.setup.", "vitest.setup.", "setuptests.", "setup-tests.", "test-setup."]) => {
+            FileRole::Hook
+        }
         "makefile" | "gnumakefile" | "justfile" | ".justfile" | "taskfile.yml" | "taskfile.yaml" => {
             FileRole::Targets
         }
@@ -94,7 +97,9 @@ fn by_name(path: &str, name: &str) -> FileRole {
 fn is_ci(path: &str) -> bool {
     const FOLDERS: [&str; 5] =
         [".github/workflows/", ".github/actions/", ".ci/", ".circleci/", ".buildkite/"];
-    const FILES: [&str; 10] = [
+    const FILES: [&str; 12] = [
+        ".pre-commit-config.yaml",
+        ".pre-commit-config.yml",
         ".gitlab-ci.yml",
         "azure-pipelines.yml",
         "Jenkinsfile",
@@ -154,15 +159,40 @@ fn is_test(path: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a command runs this file, by its words. Below `cd` a word is looked for at the end of paths.
+/// Whether a command runs this file: it is the program, or the file that an interpreter is given. What a linter or a
+/// runner is asked to look at is not run. Below `cd` a word is looked for at the end of paths.
 fn is_run_by(command: &str, path: &str) -> bool {
     let moves = command.contains("cd ") || command.contains("-C ");
-    let separators = [' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'', '='];
-    let mut words = command.split(separators).map(|word| word.strip_prefix("./").unwrap_or(word));
-    words.any(|word| {
-        let word = word.split("::").next().unwrap_or(word);
+    let is_it = |word: &str| {
+        let word = word.strip_prefix("./").unwrap_or(word);
         !word.is_empty() && (word == path || (moves && word.len() > 2 && path.ends_with(&format!("/{word}"))))
+    };
+    command.split([';', '&', '|', '(', ')', '\n']).any(|part| {
+        let words: Vec<&str> = part.split([' ', '\t', '"', '\'']).filter(|word| !word.is_empty()).collect();
+        let is_before =
+            |word: &&&str| word.contains('=') || matches!(**word, "env" | "time" | "exec" | "sudo" | "nice");
+        let at = words.iter().take_while(is_before).count();
+        let Some(program) = words.get(at) else { return false };
+        let file = || {
+            let rest = words[at + 1..].iter();
+            // What an interpreter is told to check, to run as a module or as words of the line is no file that it runs.
+            let given: Vec<&str> = rest.copied().take_while(|word| word.starts_with('-')).collect();
+            let only_looks =
+                given.iter().any(|word| matches!(*word, "-n" | "-m" | "-c" | "--check" | "-e" | "--test"));
+            words.get(at + 1 + given.len()).filter(|_| !only_looks).copied()
+        };
+        is_it(program) || (is_interpreter(program) && file().is_some_and(is_it))
     })
+}
+
+fn is_interpreter(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    const NAMES: [&str; 15] = [
+        "sh", "bash", "dash", "zsh", "ksh", "python", "node", "ruby", "perl", "php", "deno", "bun", "tsx",
+        "source", "Rscript",
+    ];
+    NAMES.contains(&plain)
 }
 
 /// Whether a file is code of a language that we parse, or looks like code.
@@ -218,6 +248,12 @@ mod tests {
         bash scripts/t.sh     | scripts/t.sh                   | VerifyScript
         cd web && sh t.sh     | web/t.sh                       | VerifyScript
         sh t.sh               | web/t.sh                       | Product
+        ruff check src/a.py   | src/a.py                       | Product
+        python3 -m py_compile src/a.py && pytest | src/a.py    | Product
+        sh -n check.sh        | check.sh                       | Product
+        X=1 python3 run.py -v | run.py                         | VerifyScript
+        pytest                | jest.setup.js                  | Hook
+        pytest                | .pre-commit-config.yaml        | Ci
         python -m x           | README.md                      | Product";
 
     #[test]

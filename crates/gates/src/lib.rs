@@ -8,12 +8,18 @@
 
 mod command_env;
 pub mod file_role;
+mod home;
 pub mod integrity;
+pub mod old_failures;
 mod pattern;
 pub mod preflight;
 pub mod quality;
+pub mod red_first;
+pub mod replay;
+pub mod report;
 mod restore;
 pub mod scope;
+pub mod secrets;
 pub mod verify;
 mod work;
 
@@ -24,3 +30,14 @@ pub use ftl_code::finding::{
 pub use pattern::{CodePattern, MAX_PATTERN_BYTES, PatternMatch};
 pub use restore::{Restore, restore};
 pub use work::Work;
+
+use ftl_git::change::Change;
+
+/// What a change shows without running anything: scope, integrity and secrets. Without a brief nobody has said which
+/// files may change.
+pub fn look(change: &Change, brief: Option<&Brief>) -> Vec<Finding> {
+    let mut findings = brief.map(|brief| scope::look(change, brief)).unwrap_or_default();
+    findings.extend(integrity::look(change, &brief.cloned().unwrap_or_default()));
+    findings.extend(secrets::look(change));
+    findings
+}

@@ -64,7 +64,7 @@ pub fn check(spec: &Spec, files: &[FileSides], tree: &str) -> Quality {
     let mut unchecked = Vec::new();
     if let Some(idioms) = &spec.idioms {
         for rule in &idioms.required {
-            match required(rule, files) {
+            match required(rule, &concerned(spec, files)) {
                 Answer::Kept => {}
                 Answer::Violated(found) => violations.extend(found),
                 Answer::Unchecked => unchecked.push(rule.as_str()),
@@ -171,7 +171,24 @@ fn is_prose(rule: &str) -> bool {
     words.len() > 1 && !code && !starts_as_code && words.iter().filter(plain).count() * 2 > words.len()
 }
 
-fn required(rule: &str, files: &[FileSides]) -> Answer {
+/// The files that a required idiom is about: those that use the framework, and did so without being new or having been
+/// let off before. A helper beside them needs no route. Where no framework is named, all are.
+fn concerned<'a>(spec: &Spec, files: &'a [FileSides]) -> Vec<&'a FileSides> {
+    let named = spec.framework.as_deref().filter(|name| !matches!(*name, "" | "none"));
+    let Some(name) = named.map(str::to_lowercase) else { return files.iter().collect() };
+    let name = name.split([' ', '-', '/']).next().unwrap_or_default().to_owned();
+    let uses = |file: &&FileSides| {
+        let text = file.after.as_deref().unwrap_or_default().to_lowercase();
+        text.lines().any(|line| {
+            let imports =
+                ["import", "use ", "from ", "require(", "#include"].iter().any(|word| line.contains(word));
+            imports && line.contains(&name)
+        })
+    };
+    files.iter().filter(uses).collect()
+}
+
+fn required(rule: &str, files: &[&FileSides]) -> Answer {
     let (mut looked, mut unknown) = (0, false);
     for file in files.iter().filter(|file| super::file_role::is_code(&file.path)) {
         let Some(text) = &file.after else { continue };

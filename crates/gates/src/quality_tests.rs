@@ -76,6 +76,24 @@ fn idioms_are_looked_for_as_what_they_are() {
     }
 }
 
+/// One line a case: the framework, what a new file says, whether the required `@app.route` is missed.
+const CONCERNED: &str = r#"
+    flask | def helper(): return 1                                   | no
+    flask | from flask import Flask\napp = Flask()                   | yes
+    flask | from flask import Flask\n@app.route('/')\ndef f(): pass  | no
+    none  | def helper(): return 1                                   | yes"#;
+
+#[test]
+fn a_required_idiom_is_about_files_that_use_the_framework() {
+    for line in CONCERNED.lines().filter(|line| !line.trim().is_empty()) {
+        let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
+        let mut spec = spec(&["@app.route($$$)"], &[], &[]);
+        spec.framework = Some(cells[0].to_owned());
+        let answer = check(&spec, &[file("a.py", None, Some(cells[1]))], "t");
+        assert_eq!(answer.failed, cells[2] == "yes", "{line}: {}", answer.summary);
+    }
+}
+
 /// One line a case: the file, the exports that the brief named, the file now (`GONE` where it is), what is
 /// said.
 const EXPORTS: &str = r#"

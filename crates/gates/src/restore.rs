@@ -72,7 +72,7 @@ mod tests {
         for line in CASES.lines().filter(|line| !line.trim().is_empty()) {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let delta = cells[0].split_whitespace().map(str::to_owned).collect();
-            let brief = Brief { delta, verify: "./check.sh".to_owned(), verify_source: None };
+            let brief = Brief { delta, verify: "./check.sh".to_owned(), ..Brief::default() };
             let found = restore(&change_of(cells[1]), &brief, &[]);
             assert_eq!(found.put_back.join(" "), cells[2], "{line}");
             assert_eq!(found.take_away.join(" "), cells[3], "{line}");

@@ -113,6 +113,11 @@ impl Repo {
         Ok(self.put_right(record, &held)?.branch())
     }
 
+    /// Whether the person has what was landed on the branch of a run.
+    pub fn is_taken_over(&self, run: &RunId) -> Result<bool, GitError> {
+        self.is_delivered(&self.record(run)?)
+    }
+
     /// Has a run begin where the person is now. One on whose branch something has landed stays where it is. No
     /// worktree of the run may be open.
     pub fn begin_again(&self, run: &RunId) -> Result<Branch, GitError> {

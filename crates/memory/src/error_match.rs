@@ -1,6 +1,7 @@
 //! Finds the lesson for an error text, as a builder needs it before it tries again.
 //!
-//! First the text itself, then the regular expressions of lessons, then the meaning. Expressions come
+//! First the text itself, then the regular expressions of lessons, then the words. All go through one gate ([`fit::fits`]): how much of the
+//! trigger stands in the error, how rare that is, how much of the error's line the lesson explains, and how far the second is behind. Expressions come
 //! from files that are not trusted: they run in linear time, on a bounded text, a bounded number of
 //! them, and one that cannot be used matches nothing.
 
@@ -9,14 +10,14 @@ use std::collections::BTreeSet;
 use regex_lite::RegexBuilder;
 
 use crate::error::Error;
-use crate::expression::unescape;
+use crate::expression::{literals, unescape};
+use crate::fit;
 use crate::lesson::{Lesson, StoredKind};
 use crate::lessons::{Lessons, StoredLesson};
-use crate::scoring;
-use crate::search::SearchMode;
-use crate::similar;
-use crate::text;
+use crate::rarity::Rarity;
+use crate::search::{Hit, SearchMode};
 use crate::time::Now;
+use crate::{terms, text};
 
 /// A longer expression is not tried.
 pub const MAX_EXPRESSION: usize = 1_000;
@@ -32,6 +33,15 @@ const MAX_COMPILED: usize = 64 * 1024;
 
 /// A shorter trigger inside an error text is chance.
 const MIN_INSIDE: usize = 12;
+
+/// So many of the nearest lessons are judged.
+const MAX_JUDGED: usize = 16;
+
+/// So many lines of a log are searched by an expression.
+const MAX_LINES: usize = 4_000;
+
+/// The words of an expression weigh at least this: two rare ones, or more that are less rare.
+const MIN_WEIGHT: f64 = 1.5;
 
 /// How a lesson was found, the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,31 +77,45 @@ pub struct LessonMatch {
 }
 
 impl Lessons<'_> {
-    /// Failures for an error text, the surest first; feedback and age decide among equals.
+    /// Failures that fit an error text, the surest first; feedback and age decide among equals. Nothing where none fits: the text may be
+    /// a whole log, and what merely resembles a line of it is no answer.
     pub fn for_error(&self, error: &str, most: usize, now: &Now) -> Result<Vec<LessonMatch>, Error> {
         let hits = self.search(error, SearchMode::Both, now)?;
         let normal = text::normalise(text::clip(error, MAX_TEXT));
+        let rarity = Rarity::new(self.db, self.highest()?);
         let mut seen = BTreeSet::new();
-        let mut found: Vec<(LessonMatch, f64)> = Vec::new();
-        for hit in hits.into_iter().filter(|hit| hit.kept.lesson.kind() == StoredKind::Failure) {
+        let mut found: Vec<LessonMatch> = Vec::new();
+        let hits: Vec<Hit> = hits
+            .into_iter()
+            .filter(|hit| hit.kind() == StoredKind::Failure && !hit.kept.lesson.is_retired())
+            .collect();
+        for (at, hit) in hits.iter().enumerate() {
             seen.insert(hit.kept.id);
-            let by = how(&hit.kept.lesson, &normal, error, seen.len() <= MAX_TRIED);
-            if by == By::Meaning && hit.relevance <= similar::QUERY {
+            let lesson = &hit.kept.lesson;
+            let by_words = at < MAX_JUDGED && fit::fits(&hit.evidence, gap(&hits, at));
+            let by = if by_words && says(lesson, &normal) {
+                By::Text
+            } else if at < MAX_TRIED && fits_expression(lesson.matcher(), error, &rarity)? {
+                By::Expression
+            } else if by_words {
+                By::Meaning
+            } else {
                 continue;
-            }
-            let rank =
-                hit.fused * scoring::standing(hit.kept.lesson.lesson_use(now), scoring::HALF_LIFE_DAYS);
-            found.push((LessonMatch { lesson: hit.kept.lesson, by, relevance: hit.relevance }, rank));
+            };
+            found.push(LessonMatch { lesson: lesson.clone(), by, relevance: hit.relevance });
         }
-        for kept in self.wordless(MAX_TRIED)?.into_iter().filter(|kept| !seen.contains(&kept.id)) {
-            if matches(kept.lesson.matcher(), error) {
-                found.push((LessonMatch { lesson: kept.lesson, by: By::Expression, relevance: 0.0 }, 0.0));
+        for kept in self
+            .wordless(MAX_TRIED)?
+            .into_iter()
+            .filter(|kept| !seen.contains(&kept.id) && !kept.lesson.is_retired())
+        {
+            if fits_expression(kept.lesson.matcher(), error, &rarity)? {
+                found.push(LessonMatch { lesson: kept.lesson, by: By::Expression, relevance: 0.0 });
             }
         }
-        found.sort_by(|(left, left_rank), (right, right_rank)| {
-            left.by.cmp(&right.by).then(right_rank.total_cmp(left_rank))
-        });
-        Ok(found.into_iter().map(|(answer, _)| answer).take(most).collect())
+        found.sort_by_key(|one| one.by);
+        found.truncate(most);
+        Ok(found)
     }
 
     /// Lessons whose expression has no word that the index could find.
@@ -110,17 +134,43 @@ impl Lessons<'_> {
     }
 }
 
-fn how(lesson: &Lesson, normal: &str, error: &str, may_try: bool) -> By {
+/// Whether the error says the trigger, or the trigger the error.
+fn says(lesson: &Lesson, normal: &str) -> bool {
     let trigger = text::normalise(lesson.trigger());
     let inside =
         |part: &str, whole: &str| part == whole || (part.len() >= MIN_INSIDE && whole.contains(part));
-    if inside(&trigger, normal) || inside(normal, &trigger) {
-        By::Text
-    } else if may_try && matches(lesson.matcher(), error) {
-        By::Expression
-    } else {
-        By::Meaning
+    inside(&trigger, normal) || inside(normal, &trigger)
+}
+
+/// How much more the lesson at a place shares with the error than the best of the others, from -1 to 1.
+fn gap(hits: &[Hit], at: usize) -> f64 {
+    let own = hits[at].evidence.window;
+    let others = hits.iter().enumerate().filter(|(other, _)| *other != at);
+    let best = others.map(|(_, hit)| hit.evidence.window).fold(0.0_f64, f64::max);
+    if own > 0.0 { (own - best) / own } else { -1.0 }
+}
+
+/// Whether an expression matches, and says enough to be believed: its own words must weigh as much as those of a trigger that fits. One
+/// without words, such as `^E\\d+$`, is believed only where it matches the whole of what is asked.
+fn fits_expression(expression: &str, error: &str, rarity: &Rarity<'_>) -> Result<bool, Error> {
+    let Some(regex) = compile(expression) else { return Ok(false) };
+    let bounded = text::clip(error, MAX_TEXT);
+    // A log is longer than what an expression may be tried on; a line of it is not.
+    let long = bounded.len() < error.len();
+    let mut lines = error.lines().take(MAX_LINES).filter(|line| line.len() <= MAX_TEXT);
+    let Some(line) = (if long { lines.find(|line| regex.is_match(line)) } else { Some(bounded) }) else {
+        return Ok(false);
+    };
+    let Some(found) = regex.find(line) else { return Ok(false) };
+    if found.as_str().trim() == error.trim() {
+        return Ok(true);
     }
+    let held: BTreeSet<String> = terms::of_line(found.as_str(), false).into_iter().collect();
+    let mut weight = 0.0;
+    for term in terms::of_lesson(&literals(expression)).into_iter().collect::<BTreeSet<_>>() {
+        weight += if held.contains(&term) { rarity.weight(&term)? } else { 0.0 };
+    }
+    Ok(weight >= MIN_WEIGHT)
 }
 
 /// Whether an expression matches somewhere in a text. An empty or unusable one does not.
@@ -143,7 +193,7 @@ fn compile(expression: &str) -> Option<regex_lite::Regex> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::{has_word, literals};
+    use crate::expression::has_word;
 
     #[test]
     fn expressions() {

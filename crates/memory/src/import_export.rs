@@ -99,7 +99,8 @@ impl Lessons<'_> {
             trusted.extend(honest.map(|kept| text::fingerprint(&kept.lesson.readable())));
         }
         self.db.execute_batch(
-            "DELETE FROM lesson WHERE quarantine IS NULL; DELETE FROM lesson_vectors; DELETE FROM lesson_setting;
+            "DELETE FROM lesson WHERE quarantine IS NULL; DELETE FROM lesson_vectors;
+             DELETE FROM lesson_setting WHERE key IN ('embedder', 'around');
              INSERT INTO lesson_words (lesson_words) VALUES ('delete-all');",
         )?;
         trusted.sort_unstable();

@@ -25,8 +25,8 @@ pub const SHORT_INSIGHT: usize = 10;
 
 /// So many of the nearest lessons are compared as possible duplicates.
 const COMPARED: usize = 32;
-/// A duplicate is above 0.85; stored vectors lean away to the fix and are rounded.
-const NEAR_ENOUGH: f64 = 0.7;
+/// A duplicate is above 0.85; stored vectors lie halfway to the fix and are rounded.
+const NEAR_ENOUGH: f64 = 0.5;
 
 /// What became of a lesson that came in.
 #[derive(Clone, Debug, PartialEq)]

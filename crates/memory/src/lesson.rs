@@ -15,6 +15,9 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// The fix of a failure for which none is known yet.
 pub const UNKNOWN: &str = "UNKNOWN";
 
+/// Why a lesson is not given to agents any more; missing or null for one that is.
+pub(crate) const RETIRED: &str = "retired";
+
 /// How long a name made from a trigger is.
 const NAME_CHARS: usize = 40;
 
@@ -146,6 +149,11 @@ impl Lesson {
     pub fn has_remedy(&self) -> bool {
         let remedy = self.remedy().trim();
         !remedy.is_empty() && !remedy.eq_ignore_ascii_case(UNKNOWN)
+    }
+
+    /// Whether it is kept and shown, and not given to agents any more.
+    pub fn is_retired(&self) -> bool {
+        !self.text(RETIRED).is_empty()
     }
 
     /// The regular expression of a failure; empty if it has none.

@@ -11,18 +11,20 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
 use crate::error::Error;
+use crate::evidence::LessonTerms;
 use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::scan::Suspicion;
-use crate::similar::Plain;
-use crate::similar::overlap::Words;
-use crate::text;
 use crate::vectors::Writer;
+use crate::{terms, text};
 use ftl_core::json::Json;
 
 const EMBEDDER: &str = "embedder";
 
-/// How far the vector of a lesson leans to its fix or insight; measured on the labelled set.
-const REMEDY_SHARE: f32 = 0.5;
+/// The vector of a lesson lies between its trigger and its fix or insight.
+const REMEDY_SHARE: f32 = 1.0;
+
+/// Names how lessons are indexed: the terms, and how vectors lie. A store that was indexed otherwise is indexed again.
+const FORM: &str = "terms-1 signs-1";
 
 /// The columns that [`read`] wants, in its order.
 pub(crate) const COLUMNS: &str = "id, kind, quarantine, body";
@@ -40,8 +42,7 @@ pub struct Lessons<'c> {
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) kept: StoredLesson,
-    pub(crate) trigger: Plain,
-    pub(crate) rest: Words,
+    pub(crate) terms: LessonTerms,
 }
 
 /// Candidates that were read already. It stands for as long as nothing is written.
@@ -109,22 +110,29 @@ impl<'c> Lessons<'c> {
 
     /// Of which embedder the stored vectors are; `None` as long as there are none.
     pub fn embedded_by(&self) -> Result<Option<String>, Error> {
+        let stored = self.stored_form()?;
+        Ok(stored.map(|form| form.strip_suffix(FORM).map_or(form.clone(), |id| id.trim_end().to_owned())))
+    }
+
+    /// Whether the index is of the embedder in use and of this version, so that meaning can be searched.
+    pub fn has_meaning(&self) -> Result<bool, Error> {
+        Ok(self.stored_form()?.is_some_and(|form| form == self.form()))
+    }
+
+    fn stored_form(&self) -> Result<Option<String>, Error> {
         let mut select = self.db.prepare_cached("SELECT value FROM lesson_setting WHERE key = ?1")?;
         Ok(select.query_row([EMBEDDER], |row| row.get(0)).optional()?)
     }
 
-    /// Whether the stored vectors are of the embedder in use, so that meaning can be searched.
-    pub fn has_meaning(&self) -> Result<bool, Error> {
-        Ok(self.embedded_by()?.is_some_and(|id| id == self.embedder.id()))
-    }
-
-    /// Makes every vector again with the embedder in use, if they are of another one. `progress` is told
-    /// how many of how many are done. The number of lessons embedded.
+    /// Indexes every lesson again, words and vectors, if it was done by another embedder or by an earlier version. `progress` is told
+    /// how many of how many are done. The number of lessons indexed.
     pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, Error> {
         if self.has_meaning()? {
             return Ok(0);
         }
-        self.db.execute("DELETE FROM lesson_vectors", [])?;
+        self.db.execute_batch(
+            "DELETE FROM lesson_vectors; INSERT INTO lesson_words (lesson_words) VALUES ('delete-all');",
+        )?;
         self.set_embedder()?;
         let sql = "SELECT count(*) FROM lesson WHERE quarantine IS NULL";
         let total: i64 = self.db.query_row(sql, [], |row| row.get(0))?;
@@ -136,6 +144,7 @@ impl<'c> Lessons<'c> {
         let mut done = 0;
         while let Some(row) = rows.next()? {
             let kept = read(row)?;
+            self.index_words(kept.id, &kept.lesson)?;
             writer.put(kept.id, kept.lesson.kind(), &self.vector_of(&kept.lesson))?;
             done += 1;
             progress(done, total);
@@ -251,6 +260,15 @@ impl<'c> Lessons<'c> {
         self.index(kept.id, &kept.lesson)
     }
 
+    /// Writes a lesson whose trigger or fix may have changed, with both indexes; its name is as it was.
+    pub(crate) fn rewrite(&self, kept: &StoredLesson) -> Result<(), Error> {
+        let fingerprint = text::fingerprint(&text::normalise(kept.lesson.trigger()));
+        let sql = "UPDATE lesson SET fingerprint = ?2 WHERE id = ?1";
+        self.db.prepare_cached(sql)?.execute(params![kept.id, fingerprint])?;
+        self.update(kept)?;
+        self.update_index(kept)
+    }
+
     /// Where a lesson points: to its trigger, leaning to what to do about it.
     fn vector_of(&self, lesson: &Lesson) -> Vector {
         let trigger = self.embedder.embed(lesson.trigger());
@@ -277,9 +295,9 @@ impl<'c> Lessons<'c> {
 
     /// A writer of vectors, if the stored ones are of the embedder in use or there are none yet.
     pub(crate) fn vectors(&self) -> Result<Writer<'c>, Error> {
-        match self.embedded_by()? {
-            Some(stored) if stored != self.embedder.id() => {
-                Err(Error::OtherEmbedder { stored, current: self.embedder.id().to_owned() })
+        match self.stored_form()? {
+            Some(stored) if stored != self.form() => {
+                Err(Error::OtherEmbedder { stored, current: self.form() })
             }
             Some(_) => Ok(Writer::new(self.db, self.embedder.dims())),
             None => {
@@ -298,15 +316,24 @@ impl<'c> Lessons<'c> {
 
     fn index_words(&self, id: i64, lesson: &Lesson) -> Result<(), Error> {
         let sql = "INSERT INTO lesson_words (rowid, happens, rest) VALUES (?1, ?2, ?3)";
-        let words = params![id, text::indexed(lesson.trigger()), text::indexed(&lesson.rest())];
-        self.db.prepare_cached(sql)?.execute(words)?;
+        let happens = terms::of_lesson(lesson.trigger()).join(" ");
+        // Tags stand there as they are too, so that they are found as phrases.
+        let rest = terms::of_lesson(&lesson.rest()).join(" ")
+            + " "
+            + &text::indexed(&lesson.texts("tags").join(" , "));
+        self.db.prepare_cached(sql)?.execute(params![id, happens, rest])?;
         Ok(())
     }
 
     fn set_embedder(&self) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO lesson_setting (key, value) VALUES (?1, ?2)";
-        self.db.prepare_cached(sql)?.execute([EMBEDDER, self.embedder.id()])?;
+        self.db.prepare_cached(sql)?.execute([EMBEDDER, &self.form()])?;
         Ok(())
+    }
+
+    /// What the index says of itself when it is made now.
+    fn form(&self) -> String {
+        format!("{} {FORM}", self.embedder.id())
     }
 }
 

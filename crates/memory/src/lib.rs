@@ -6,16 +6,22 @@
 //! everything through [`Lessons`].
 
 pub mod benchmark;
+pub mod effect;
 pub mod embed;
 pub mod error;
 pub mod error_match;
+pub mod evidence;
 mod expression;
+mod fit;
+pub mod history;
 pub mod import_export;
 pub mod learn;
 pub mod lesson;
 mod lessons;
 mod line;
 pub mod maintenance;
+mod question;
+mod rarity;
 pub mod recall;
 pub mod relate;
 pub mod scan;
@@ -23,6 +29,7 @@ pub mod schema;
 pub mod scoring;
 mod search;
 pub mod similar;
+mod terms;
 pub mod text;
 pub mod time;
 mod vectors;

@@ -15,6 +15,12 @@ use ftl_core::json::{Json, Object, ObjectExt as _};
 /// Older than this and never given out is stale.
 const STALE_DAYS: u64 = 90;
 
+/// Where a lesson keeps who credited it, and with what: `RUN/INSTANCE helped`.
+const CREDITED: &str = "credited";
+
+/// So many credits are kept with a lesson, the newest.
+const MAX_CREDITED: usize = 50;
+
 /// What is kept when the memory is pruned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keep {
@@ -85,13 +91,33 @@ impl Lessons<'_> {
         injected: &[(StoredKind, String)],
         used: &[(StoredKind, String)],
     ) -> Result<Helped, Error> {
+        self.credit(injected, used, None)
+    }
+
+    /// The same, with who says so, such as a run and its instance: nobody credits a lesson twice, and it is kept with the lesson.
+    pub fn credit(
+        &self,
+        given: &[(StoredKind, String)],
+        used: &[(StoredKind, String)],
+        source: Option<&str>,
+    ) -> Result<Helped, Error> {
         let mut counts = Helped::default();
-        let unique: BTreeSet<&(StoredKind, String)> = injected.iter().collect();
+        let unique: BTreeSet<&(StoredKind, String)> = given.iter().collect();
         for entry in unique {
             let helped = used.contains(entry);
-            if self.feedback(Some(entry.0), &entry.1, helped)? {
-                *(if helped { &mut counts.helped } else { &mut counts.not_helped }) += 1;
+            let Some(mut kept) = self.find_by_name(entry.0, &entry.1)? else { continue };
+            if let Some(source) = source {
+                let mut said = kept.lesson.texts(CREDITED);
+                if said.iter().any(|line| line.rsplit_once(' ').is_some_and(|(by, _)| by == source)) {
+                    continue;
+                }
+                said.push(format!("{source} {}", if helped { "helped" } else { "failed" }));
+                let first = said.len().saturating_sub(MAX_CREDITED);
+                kept.lesson.set(CREDITED, said.split_off(first));
             }
+            kept.lesson.count_up(if helped { "times_helped" } else { "times_failed" });
+            self.update(&kept)?;
+            *(if helped { &mut counts.helped } else { &mut counts.not_helped }) += 1;
         }
         Ok(counts)
     }

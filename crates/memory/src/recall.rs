@@ -12,13 +12,19 @@ use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::lessons::Memo;
 use crate::lessons::{COLUMNS, Lessons, StoredLesson, read};
 use crate::scoring::{self, Tier};
-use crate::search::{Hit, SearchMode};
+use crate::search::{Hit, SearchMode, sort};
 use crate::similar;
 use crate::time::Now;
 use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// So many lessons with a tag are looked at for an objective.
 const MAX_TAGGED: usize = 4_000;
+
+/// How many tokens the lessons of one prompt may take together, unless somebody says otherwise.
+pub const MAX_TOKENS: usize = 2_000;
+
+/// Letters of a token, about.
+const TOKEN_CHARS: usize = 4;
 
 /// A lesson that answers a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +65,8 @@ pub struct ContextRequest {
     pub inject: bool,
     /// Also what is related to a hit by one hop, within the limits.
     pub expand: bool,
+    /// So many tokens may all lessons take together, about; 0 for any number.
+    pub max_tokens: usize,
 }
 
 impl Default for ContextRequest {
@@ -72,6 +80,7 @@ impl Default for ContextRequest {
             all: false,
             inject: false,
             expand: false,
+            max_tokens: MAX_TOKENS,
         }
     }
 }
@@ -93,6 +102,8 @@ pub struct ContextLesson {
     pub lesson: Lesson,
     /// How near it is, if an objective was given.
     pub relevance: Option<f64>,
+    /// Why it is there: the rarest words that it shares with the objective, or that it means something near.
+    pub why: Option<String>,
     /// The name of the hit to which it is related, if it is no hit itself.
     pub expanded_from: Option<String>,
 }
@@ -106,6 +117,26 @@ impl ContextLessons {
         Object::new().with("failures", list(&self.failures)).with("patterns", list(&self.patterns)).into()
     }
 
+    /// Leaves out what goes beyond a number of tokens. Kinds take turns, so that the best of each is there.
+    fn keep_within(&mut self, tokens: usize) {
+        let mut left = tokens;
+        let mut keep = [vec![false; self.failures.len()], vec![false; self.patterns.len()]];
+        for at in 0..self.failures.len().max(self.patterns.len()) {
+            for (list, keep) in [&self.failures, &self.patterns].into_iter().zip(&mut keep) {
+                let Some(entry) = list.get(at) else { continue };
+                let cost = entry.tokens();
+                if cost <= left {
+                    left -= cost;
+                    keep[at] = true;
+                }
+            }
+        }
+        for (list, keep) in [&mut self.failures, &mut self.patterns].into_iter().zip(keep) {
+            let mut keep = keep.into_iter();
+            list.retain(|_| keep.next().unwrap_or(false));
+        }
+    }
+
     /// Both lists, failures first.
     pub fn entries(&self) -> impl Iterator<Item = &ContextLesson> {
         self.failures.iter().chain(&self.patterns)
@@ -113,6 +144,13 @@ impl ContextLessons {
 }
 
 impl ContextLesson {
+    /// How many tokens an agent reads for it, about.
+    fn tokens(&self) -> usize {
+        let lesson = &self.lesson;
+        let texts = [lesson.name(), lesson.trigger(), lesson.remedy(), lesson.matcher()];
+        texts.iter().map(|text| text.chars().count()).sum::<usize>().div_ceil(TOKEN_CHARS)
+    }
+
     fn to_json(&self, tiers: bool) -> Json {
         let mut body = self.lesson.body().clone();
         if let Some(relevance) = self.relevance {
@@ -121,6 +159,9 @@ impl ContextLesson {
             if tiers {
                 body.set("_tier", Tier::of_relevance(relevance).word());
             }
+        }
+        if let Some(why) = &self.why {
+            body.set("_why", why.as_str());
         }
         if let Some(from) = &self.expanded_from {
             body.set("_expanded", true);
@@ -151,21 +192,24 @@ impl Lessons<'_> {
             Some(objective) => Some(self.hits(objective, &asked.tags, now)?),
             None => None,
         };
+        let room = if asked.all || asked.max_tokens == 0 { usize::MAX } else { asked.max_tokens };
         let of = |kind: StoredKind, most: usize| -> Result<Vec<ContextLesson>, Error> {
             if asked.kind.is_some_and(|only| only != kind) {
                 return Ok(Vec::new());
             }
             let most = if asked.all { usize::MAX } else { most };
             let entries = match &hits {
-                Some(hits) => self.relevant(hits, kind, most, asked, now)?,
+                Some(hits) => self.relevant(hits, kind, most, asked)?,
                 None => self.dearest(kind, &asked.tags, most)?.into_iter().map(plain).collect(),
             };
             if asked.expand { self.expanded(entries, most) } else { Ok(entries) }
         };
-        Ok(ContextLessons {
+        let mut given = ContextLessons {
             failures: of(StoredKind::Failure, asked.max_failures)?,
             patterns: of(StoredKind::Pattern, asked.max_patterns)?,
-        })
+        };
+        given.keep_within(room);
+        Ok(given)
     }
 
     /// Counts that these were given out.
@@ -187,8 +231,10 @@ impl Lessons<'_> {
             Some(ids) => ids,
             None => self.tagged(tags)?.iter().map(|kept| kept.id).take(MAX_TAGGED).collect(),
         };
-        let hits = self.judge_these(objective, &tagged)?;
-        Ok(hits.into_iter().filter(|hit| shares_tag(&hit.kept.lesson, tags)).collect())
+        let mut hits = self.judge_these(objective, &tagged)?;
+        hits.retain(|hit| shares_tag(&hit.kept.lesson, tags));
+        sort(&mut hits, now);
+        Ok(hits)
     }
 
     fn relevant(
@@ -197,13 +243,12 @@ impl Lessons<'_> {
         kind: StoredKind,
         most: usize,
         asked: &ContextRequest,
-        now: &Now,
     ) -> Result<Vec<ContextLesson>, Error> {
-        let near = hits.iter().filter(|hit| hit.kind() == kind && hit.relevance >= similar::CONTEXT);
-        let mut ranked: Vec<(f64, &Hit)> = near.map(|hit| (rank(hit, now), hit)).collect();
-        ranked.sort_by(|(left, _), (right, _)| right.total_cmp(left));
-        let mut entries: Vec<ContextLesson> =
-            ranked.into_iter().take(most).map(|(_, hit)| entry(hit)).collect();
+        let given = |hit: &&Hit| {
+            hit.kind() == kind && hit.relevance >= similar::CONTEXT && !hit.kept.lesson.is_retired()
+        };
+        let near = hits.iter().filter(given);
+        let mut entries: Vec<ContextLesson> = near.take(most).map(entry).collect();
         if entries.is_empty() && !asked.inject && most > 0 {
             let objective = asked.objective.as_deref().unwrap_or_default();
             let ids: Vec<i64> = self.dearest(kind, &asked.tags, 1)?.iter().map(|kept| kept.id).collect();
@@ -273,18 +318,21 @@ impl Lessons<'_> {
     }
 }
 
-/// What orders lessons for an agent: `_score`, moved by feedback and age.
-fn rank(hit: &Hit, now: &Now) -> f64 {
-    let of = hit.kept.lesson.lesson_use(now);
-    scoring::score(hit.relevance, of.value) * scoring::standing(of, scoring::HALF_LIFE_DAYS)
+fn entry(hit: &Hit) -> ContextLesson {
+    ContextLesson { relevance: Some(hit.relevance), why: Some(why(hit)), ..plain(hit.kept.clone()) }
 }
 
-fn entry(hit: &Hit) -> ContextLesson {
-    ContextLesson { relevance: Some(hit.relevance), ..plain(hit.kept.clone()) }
+/// Why a hit was found, in words.
+fn why(hit: &Hit) -> String {
+    if hit.shared.is_empty() {
+        return format!("it means something near ({:.2})", hit.evidence.line);
+    }
+    let words: Vec<String> = hit.shared.iter().map(|word| format!("`{word}`")).collect();
+    format!("it shares {}", words.join(", "))
 }
 
 fn plain(kept: StoredLesson) -> ContextLesson {
-    ContextLesson { id: kept.id, lesson: kept.lesson, relevance: None, expanded_from: None }
+    ContextLesson { id: kept.id, lesson: kept.lesson, relevance: None, why: None, expanded_from: None }
 }
 
 fn shares_tag(lesson: &Lesson, tags: &[String]) -> bool {

@@ -1,43 +1,45 @@
-//! Who is near to a text: full text and meaning, each by its own list, fused for the order.
+//! Who is near to a text: by its rare words, and by meaning; what speaks for each is weighed, never the mere rank.
 //!
-//! Only candidates are read whole. What a search costs is bounded by the limits below, whatever words
-//! are asked for; a word that stands in very many lessons says little and is left to the vectors.
+//! A lesson becomes a candidate by the rarest words of the question or by its vector. Only candidates are read whole. What a search costs is
+//! bounded by the limits below, whatever is asked; a word that stands in very many lessons names no candidate and still counts
+//! where candidates are weighed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use rusqlite::params;
 
+use crate::embed::Vector;
 use crate::error::Error;
+use crate::evidence::{Evidence, LessonTerms, Scale};
+use crate::fit::{self, Tops};
 use crate::lesson::StoredKind;
 use crate::lessons::{Candidate, Lessons, StoredLesson};
+use crate::question::Question;
+use crate::rarity::{COMMON, Rarity, quoted};
 use crate::scoring;
-use crate::similar::overlap::Words;
-use crate::similar::{Plain, PreparedText};
 use crate::text;
 use crate::time::Now;
-use crate::vectors::{Near, Scan, scan};
+use crate::vectors::{Near, Scan, scan, stored};
 
-/// So many different words of a question are looked up.
-const MAX_WORDS: usize = 24;
+/// So many different words of a question name candidates, the rarest.
+const MAX_WORDS: usize = 64;
 
-/// A word in more lessons than this is not ranked by.
-const COMMON: i64 = 1_500;
-
-/// So many rows are ranked by full text, over all words.
+/// So many rows are looked through, over all words.
 const MAX_ROWS: i64 = 4_000;
 
-/// So many candidates come from each list.
-const CANDIDATES: usize = 96;
+/// So many candidates come by words.
+const BY_WORDS: usize = 64;
 
-/// Full text of a fix, a name or a tag counts a little less than of the trigger.
-const REST_SHARE: f64 = 0.8;
+/// So many candidates of each kind come by meaning.
+const BY_MEANING: usize = 32;
 
-/// Reciprocal ranks: `share · strength / (FLAT + rank)`. The strength is the cosine for meaning, and the
-/// share of the question's words for full text, so that one chance word moves little.
-const FLAT: f64 = 10.0;
-const WORDS_SHARE: f64 = 0.7;
-const MEANING_SHARE: f64 = 1.0;
+/// So many lines of a log are compared by meaning, those with the rarest words; fewer where a text costs milliseconds.
+const MAX_LINES: usize = 12;
+const MAX_LINES_OF_MODEL: usize = 3;
+
+/// So many candidates are remembered over many questions.
+const MAX_MEMO: usize = 4_096;
 
 /// The lists that a search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +52,25 @@ pub enum SearchMode {
     Both,
 }
 
-/// So many candidates are remembered over many questions.
-const MAX_MEMO: usize = 4_096;
-
 /// A lesson that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Hit {
     pub(crate) kept: StoredLesson,
-    /// The best of the calibrated measures.
+    /// How surely it answers, from 0 to 1.
     pub(crate) relevance: f64,
     /// Orders hits and means nothing else.
     pub(crate) fused: f64,
+    pub(crate) evidence: Evidence,
+    /// The rarest words that it shares with the question.
+    pub(crate) shared: Vec<String>,
 }
 
-/// Where a lesson stands in each list.
-#[derive(Clone, Copy, Debug, Default)]
-struct Places {
-    words: Option<usize>,
-    meaning: Option<usize>,
-    cosine: f64,
+/// A question with its vectors.
+struct Probe<'q> {
+    question: Question<'q>,
+    normal: String,
+    whole: Vector,
+    lines: Vec<Vector>,
 }
 
 impl Lessons<'_> {
@@ -78,37 +80,35 @@ impl Lessons<'_> {
         Ok(hits.into_iter().take(most).map(|hit| hit.kept.lesson.name().to_owned()).collect())
     }
 
-    /// Candidates of both kinds, in the order of fusion, feedback and age.
-    pub(crate) fn search(&self, asked: &str, way: SearchMode, now: &Now) -> Result<Vec<Hit>, Error> {
-        let probe = PreparedText::new(asked, self.embedder);
-        let worded = match way {
-            SearchMode::Words | SearchMode::Both => self.by_words(asked)?,
-            SearchMode::Meaning => Vec::new(),
-        };
-        let places = self.places(&probe, &worded, way)?;
-        let mut hits = self.judge(&probe, places)?;
-        let rank = |hit: &Hit| {
-            hit.fused * scoring::standing(hit.kept.lesson.lesson_use(now), scoring::HALF_LIFE_DAYS)
-        };
-        let mut ranked: Vec<(f64, Hit)> = hits.drain(..).map(|hit| (rank(&hit), hit)).collect();
-        ranked.sort_by(|(left, left_hit), (right, right_hit)| {
-            right.total_cmp(left).then(left_hit.kept.id.cmp(&right_hit.kept.id))
-        });
-        Ok(ranked.into_iter().map(|(_, hit)| hit).collect())
+    /// What speaks for each candidate, best first: what the weights of [`fit`] are fitted on.
+    pub fn weighed(&self, asked: &str, now: &Now) -> Result<Vec<(String, Evidence)>, Error> {
+        let hits = self.search(asked, SearchMode::Both, now)?;
+        Ok(hits.into_iter().map(|hit| (hit.kept.lesson.name().to_owned(), hit.evidence)).collect())
     }
 
-    /// How near each of some lessons is to a text, in the order in which they were named.
-    pub(crate) fn judge_these(&self, asked: &str, ids: &[i64]) -> Result<Vec<Hit>, Error> {
-        let probe = PreparedText::new(asked, self.embedder);
-        let mut sorted = ids.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let near = self.near(&probe, 0, &sorted)?.2;
-        let mut places: BTreeMap<i64, Places> = sorted.iter().map(|id| (*id, Places::default())).collect();
-        for Near { id, cosine } in near {
-            places.entry(id).or_default().cosine = cosine;
+    /// Candidates of both kinds, in the order of what speaks for them, feedback and age.
+    pub(crate) fn search(&self, asked: &str, way: SearchMode, now: &Now) -> Result<Vec<Hit>, Error> {
+        let question = Question::new(asked);
+        let rarity = Rarity::new(self.db, self.highest()?);
+        let mut ids = match way {
+            SearchMode::Words | SearchMode::Both => self.by_words(&question, &rarity)?,
+            SearchMode::Meaning => Vec::new(),
+        };
+        let probe = self.probe(asked, question, &rarity)?;
+        if way != SearchMode::Words {
+            ids.extend(self.by_meaning(&probe)?);
         }
-        self.judge(&probe, places)
+        let mut hits = self.judge(&probe, &rarity, ids, way)?;
+        sort(&mut hits, now);
+        Ok(hits)
+    }
+
+    /// How near each of some lessons is to a text.
+    pub(crate) fn judge_these(&self, asked: &str, ids: &[i64]) -> Result<Vec<Hit>, Error> {
+        let question = Question::new(asked);
+        let rarity = Rarity::new(self.db, self.highest()?);
+        let probe = self.probe(asked, question, &rarity)?;
+        self.judge(&probe, &rarity, ids.to_vec(), SearchMode::Both)
     }
 
     /// Lessons that hold the words of one of the tags; the caller looks at the tags themselves. `None` if
@@ -124,61 +124,143 @@ impl Lessons<'_> {
         Ok(Some(rows.collect::<Result<_, _>>()?))
     }
 
-    fn places(
-        &self,
-        probe: &PreparedText<'_>,
-        worded: &[i64],
-        way: SearchMode,
-    ) -> Result<BTreeMap<i64, Places>, Error> {
-        let mut places: BTreeMap<i64, Places> = BTreeMap::new();
-        for (rank, id) in worded.iter().enumerate() {
-            places.entry(*id).or_default().words = Some(rank);
-        }
-        let mut sorted = worded.to_vec();
-        sorted.sort_unstable();
-        let most = if way == SearchMode::Words { 0 } else { CANDIDATES };
-        let (failures, patterns, also) = self.near(probe, most, &sorted)?;
-        let mut merged = [failures, patterns].concat();
-        merged.sort_by(|left, right| right.cosine.total_cmp(&left.cosine).then(left.id.cmp(&right.id)));
-        for (rank, near) in merged.into_iter().enumerate() {
-            let place = places.entry(near.id).or_default();
-            place.meaning = Some(rank);
-            place.cosine = near.cosine;
-        }
-        for near in also {
-            places.entry(near.id).or_default().cosine = near.cosine;
-        }
-        Ok(places)
+    /// About how many lessons there are: the highest number, which costs nothing to look up.
+    pub(crate) fn highest(&self) -> Result<u64, Error> {
+        let mut select = self.db.prepare_cached("SELECT coalesce(max(id), 0) FROM lesson")?;
+        let count: i64 = select.query_row([], |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// The nearest of each kind, and the cosines of those that are named. Nothing is near as long as the
-    /// stored vectors are of another embedder.
-    #[allow(clippy::type_complexity, reason = "three lists of one type, taken apart at once")]
-    fn near(
+    /// The vectors of a question. Of a log the lines with the rarest words are embedded, and together they stand for the whole.
+    fn probe<'q>(
         &self,
-        probe: &PreparedText<'_>,
-        most: usize,
-        also: &[i64],
-    ) -> Result<(Vec<Near>, Vec<Near>, Vec<Near>), Error> {
+        asked: &'q str,
+        question: Question<'q>,
+        rarity: &Rarity<'_>,
+    ) -> Result<Probe<'q>, Error> {
+        let normal = text::normalise(text::clip(asked, text::MAX_CHARS));
+        let zero = || Vector::of(&vec![0.0; self.embedder.dims()]);
         if !self.has_meaning()? {
-            return Ok((Vec::new(), Vec::new(), Vec::new()));
+            return Ok(Probe { question, normal, whole: zero(), lines: Vec::new() });
         }
-        let found = scan(self.db, &Scan { vector: probe.vector(), most, above: 0.0, also })?;
-        Ok((found.failures, found.patterns, found.also))
+        let most = if self.embedder.reads_sentences() { MAX_LINES_OF_MODEL } else { MAX_LINES };
+        if question.lines.len() <= 1 {
+            let whole = question.lines.first().map_or_else(zero, |line| self.embedder.embed(line.text));
+            return Ok(Probe { question, normal, lines: vec![whole.clone()], whole });
+        }
+        let mut telling = Vec::with_capacity(question.lines.len());
+        for (at, line) in question.lines.iter().enumerate() {
+            let mut weight = 0.0;
+            for term in &line.terms {
+                let known = rarity.count(term)? > 0;
+                weight += if known { rarity.weight(term)? } else { 0.0 };
+            }
+            telling.push((weight, at));
+        }
+        telling.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
+        telling.truncate(most);
+        telling.sort_by_key(|(_, at)| *at);
+        let texts: Vec<&str> = telling.iter().map(|(_, at)| question.lines[*at].text).collect();
+        let whole = self.embedder.embed(&texts.join("\n"));
+        let lines = texts.into_iter().map(|text| self.embedder.embed(text)).collect();
+        Ok(Probe { question, normal, whole, lines })
     }
 
-    fn judge(&self, probe: &PreparedText<'_>, places: BTreeMap<i64, Places>) -> Result<Vec<Hit>, Error> {
-        let mut hits = Vec::with_capacity(places.len());
-        for (id, place) in places {
-            let Some(found) = self.candidate(id)? else { continue };
-            let (trigger, rest) = (&found.trigger, &found.rest);
-            let beyond = probe.words().answered_by(rest) * REST_SHARE;
-            let relevance = probe.answered_by(trigger, place.cosine).best().max(beyond);
-            let cover = probe.words().cover(trigger.words()).max(probe.words().cover(rest) * REST_SHARE);
-            let kept = Rc::try_unwrap(found).map_or_else(|found| found.kept.clone(), |found| found.kept);
-            hits.push(Hit { kept, relevance, fused: fuse(place, cover) });
+    /// Numbers of lessons by the rarest words, those first that share most. If every word is common, the newest that hold all of
+    /// them, or else the least common one.
+    fn by_words(&self, question: &Question<'_>, rarity: &Rarity<'_>) -> Result<Vec<i64>, Error> {
+        let mut known = Vec::new();
+        for term in question.places.keys() {
+            let count = rarity.count(term)?;
+            if count > 0 {
+                known.push((count, term.as_str()));
+            }
         }
-        Ok(hits)
+        known.sort_unstable();
+        let mut rows = 0;
+        let mut shares: HashMap<i64, f64> = HashMap::new();
+        for (count, term) in known.iter().take(MAX_WORDS) {
+            rows += count;
+            if *count > COMMON || rows > MAX_ROWS {
+                break;
+            }
+            let weight = rarity.weight(term)?;
+            self.each_with(&quoted(term), COMMON, &mut |id| *shares.entry(id).or_default() += weight)?;
+        }
+        if shares.is_empty() {
+            return self.with_common(&known);
+        }
+        let mut shares: Vec<(i64, f64)> = shares.into_iter().collect();
+        shares.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
+        shares.truncate(BY_WORDS);
+        Ok(shares.into_iter().map(|(id, _)| id).collect())
+    }
+
+    fn with_common(&self, known: &[(i64, &str)]) -> Result<Vec<i64>, Error> {
+        let words: Vec<String> = known.iter().take(MAX_WORDS).map(|(_, term)| quoted(term)).collect();
+        let Some(least) = words.first() else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        self.each_with(&words.join(" AND "), BY_WORDS as i64, &mut |id| found.push(id))?;
+        if found.is_empty() {
+            self.each_with(least, BY_WORDS as i64, &mut |id| found.push(id))?;
+        }
+        Ok(found)
+    }
+
+    /// The newest lessons that match.
+    fn each_with(&self, asked: &str, most: i64, each: &mut dyn FnMut(i64)) -> Result<(), Error> {
+        let sql = "SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
+        let mut select = self.db.prepare_cached(sql)?;
+        let mut rows = select.query(params![asked, most])?;
+        while let Some(row) = rows.next()? {
+            each(row.get(0)?);
+        }
+        Ok(())
+    }
+
+    /// The nearest of each kind. Nothing is near as long as the stored vectors are of another embedder.
+    fn by_meaning(&self, probe: &Probe<'_>) -> Result<Vec<i64>, Error> {
+        let asked = Scan { vector: &probe.whole, most: BY_MEANING, above: 0.0, also: &[] };
+        let found = scan(self.db, &asked)?;
+        Ok(found.failures.iter().chain(&found.patterns).map(|near: &Near| near.id).collect())
+    }
+
+    fn judge(
+        &self,
+        probe: &Probe<'_>,
+        rarity: &Rarity<'_>,
+        mut ids: Vec<i64>,
+        way: SearchMode,
+    ) -> Result<Vec<Hit>, Error> {
+        ids.sort_unstable();
+        ids.dedup();
+        let vectors: BTreeMap<i64, Vector> = if probe.lines.is_empty() {
+            BTreeMap::new()
+        } else {
+            stored(self.db, self.embedder.dims(), &ids)?.into_iter().collect()
+        };
+        let scale = Scale { question: &probe.question, rarity };
+        let mut hits = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(found) = self.candidate(id)? else { continue };
+            let (mut evidence, shared) = scale.weigh(&found.terms)?;
+            if let Some(vector) = vectors.get(&id) {
+                evidence.whole = probe.whole.cosine(vector);
+                evidence.line =
+                    probe.lines.iter().map(|line| line.cosine(vector)).fold(evidence.whole, f64::max);
+            }
+            let is_same = !probe.normal.is_empty()
+                && probe.normal == text::normalise(text::clip(found.kept.lesson.trigger(), text::MAX_CHARS));
+            let kept = Rc::try_unwrap(found).map_or_else(|found| found.kept.clone(), |found| found.kept);
+            hits.push((is_same, Hit { kept, relevance: 0.0, fused: 0.0, evidence, shared }));
+        }
+        let tops = Tops::of(hits.iter().map(|(_, hit)| &hit.evidence));
+        let weights = fit::Weights::of(self.embedder.reads_sentences());
+        for (is_same, hit) in &mut hits {
+            hit.relevance = if *is_same { 1.0 } else { weights.relevance(&hit.evidence) };
+            hit.fused = weights.order(&hit.evidence, &tops, way);
+        }
+        Ok(hits.into_iter().map(|(_, hit)| hit).collect())
     }
 
     /// A lesson that may be given out, made ready; out of the memo if there is one.
@@ -187,57 +269,14 @@ impl Lessons<'_> {
             return Ok(Some(found));
         }
         let Some(kept) = self.by_id(id)?.filter(|kept| !kept.quarantined) else { return Ok(None) };
-        let (trigger, rest) = (Plain::new(kept.lesson.trigger()), Words::of(&kept.lesson.rest()));
-        let found = Rc::new(Candidate { kept, trigger, rest });
+        let terms = LessonTerms::of(kept.lesson.trigger(), &kept.lesson.rest());
+        let found = Rc::new(Candidate { kept, terms });
         if let Some(memo) = self.memo
             && memo.0.borrow().len() < MAX_MEMO
         {
             memo.0.borrow_mut().insert(id, found.clone());
         }
         Ok(Some(found))
-    }
-
-    /// Numbers of lessons by full text, best first. If every word is common, the newest that hold all of
-    /// them, or else the least common one.
-    fn by_words(&self, asked: &str) -> Result<Vec<i64>, Error> {
-        let counted = self.counted_words(asked)?;
-        let rare = rare(&counted);
-        if !rare.is_empty() {
-            let ranked = "SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1
-                          ORDER BY bm25(lesson_words, 2.0, 1.0) LIMIT ?2";
-            return self.matching(ranked, &rare.join(" OR "));
-        }
-        let newest =
-            "SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
-        let words: Vec<&str> = counted.iter().map(|(_, word)| word.as_str()).collect();
-        let Some(least) = words.first() else { return Ok(Vec::new()) };
-        let all = self.matching(newest, &words.join(" AND "))?;
-        if all.is_empty() { self.matching(newest, least) } else { Ok(all) }
-    }
-
-    fn matching(&self, sql: &str, asked: &str) -> Result<Vec<i64>, Error> {
-        let mut select = self.db.prepare_cached(sql)?;
-        let rows = select.query_map(params![asked, CANDIDATES as i64], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// The words of a question that stand in some lesson, with the number of lessons, the rarest first.
-    fn counted_words(&self, asked: &str) -> Result<Vec<(i64, String)>, Error> {
-        let mut counted = Vec::new();
-        for word in asked_words(asked) {
-            let count = self.lessons_with(&word)?;
-            if count > 0 {
-                counted.push((count, word));
-            }
-        }
-        counted.sort();
-        Ok(counted)
-    }
-
-    /// In how many lessons a word stands; counting stops where it is common.
-    fn lessons_with(&self, asked: &str) -> Result<i64, Error> {
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM lesson_words WHERE lesson_words MATCH ?1 LIMIT ?2)";
-        Ok(self.db.prepare_cached(sql)?.query_row(params![asked, COMMON + 1], |row| row.get(0))?)
     }
 }
 
@@ -247,34 +286,18 @@ impl Hit {
     }
 }
 
-fn fuse(place: Places, cover: f64) -> f64 {
-    let part = |share: f64, strength: f64, rank: Option<usize>| {
-        rank.map_or(0.0, |rank| share * strength.max(0.0) / (FLAT + rank as f64 + 1.0))
+/// Orders hits by what speaks for them, feedback and age; among equals the dearer one comes first.
+pub(crate) fn sort(hits: &mut Vec<Hit>, now: &Now) {
+    let rank = |hit: &Hit| {
+        let of = hit.kept.lesson.lesson_use(now);
+        let score = hit.fused * scoring::standing(of, scoring::HALF_LIFE_DAYS);
+        (scoring::thousandths(score), of.value)
     };
-    part(WORDS_SHARE, cover, place.words) + part(MEANING_SHARE, place.cosine, place.meaning)
-}
-
-/// The words to rank by, as many as the rows allow.
-fn rare(counted: &[(i64, String)]) -> Vec<&str> {
-    let mut rows = 0;
-    let fits = |(count, _): &&(i64, String)| {
-        rows += count;
-        *count <= COMMON && rows <= MAX_ROWS
-    };
-    counted.iter().take_while(fits).map(|(_, word)| word.as_str()).collect()
-}
-
-/// The different words of a question, quoted for the index. Stop words only if there are no others.
-fn asked_words(asked: &str) -> Vec<String> {
-    let mut words = text::words(asked);
-    if !words.iter().all(|word| text::is_stop(word)) {
-        words.retain(|word| !text::is_stop(word));
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    words.retain(|word| seen.insert(word.clone()));
-    words.sort_by_key(|word| std::cmp::Reverse((text::word_weight(word) * 10.0) as i64));
-    words.truncate(MAX_WORDS);
-    words.iter().filter_map(|word| phrase(word)).collect()
+    let mut ranked: Vec<((f64, f64), Hit)> = hits.drain(..).map(|hit| (rank(&hit), hit)).collect();
+    ranked.sort_by(|((left, cost), one), ((right, other_cost), other)| {
+        right.total_cmp(left).then(other_cost.total_cmp(cost)).then(one.kept.id.cmp(&other.kept.id))
+    });
+    hits.extend(ranked.into_iter().map(|(_, hit)| hit));
 }
 
 /// A word or several as one phrase of the index's language; nothing in it can be an operator.
@@ -289,12 +312,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_cannot_be_operators() {
-        assert_eq!(asked_words("NEAR(\"a\" OR *x) : ^ y"), ["\"near\"", "\"x\"", "\"y\""]);
-        assert_eq!(asked_words("the and of"), ["\"the\"", "\"and\"", "\"of\""]);
-        assert_eq!(asked_words("\"'--"), Vec::<String>::new());
-        let many: String = (0..1000).map(|n| format!("word{n} ")).collect();
-        assert_eq!(asked_words(&many).len(), MAX_WORDS);
+    fn tags_cannot_be_operators() {
         assert_eq!(phrase("rust-lang/x"), Some("\"rust lang x\"".to_owned()));
+        assert_eq!(phrase("\"'--"), None);
+        assert_eq!(phrase("NEAR(a* OR :"), Some("\"NEAR a OR\"".to_owned()));
     }
 }

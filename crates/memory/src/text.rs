@@ -94,6 +94,11 @@ pub fn is_stop(word: &str) -> bool {
     STOP.binary_search(&word).is_ok()
 }
 
+/// Whether a term is the stem of a word that stands in most lessons.
+pub(crate) fn is_usual(term: &str) -> bool {
+    USUAL.iter().any(|word| crate::terms::stem(word) == term)
+}
+
 /// How much a shared word says: nothing, little, usual, or much for codes and numbers with letters.
 pub fn word_weight(word: &str) -> f64 {
     let is_code = word.bytes().any(|byte| byte.is_ascii_digit()) && word.len() > 2;
@@ -123,7 +128,7 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `ModuleNotFound` is three parts, `HTTPServer` two, `ECONNREFUSED` one.
-fn humps(run: &str) -> Vec<&str> {
+pub(crate) fn humps(run: &str) -> Vec<&str> {
     let letters: Vec<(usize, char)> = run.char_indices().collect();
     let mut parts = Vec::new();
     let mut start = 0;

@@ -28,11 +28,13 @@ use rustix::process::{
     waitid, waitpid,
 };
 
+use super::lines::Lines;
 use super::lock::{self, Lock, LockError, MAX_LOCK_WAIT};
+use super::sandbox::{self, Level, Plan, SANDBOX_WORD, Sandbox, Telling, Told};
 use super::signals::ignore_signals;
 use super::table::{self, Identity, ProcessRow, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
-use super::wire::{self, Answer, Lines, Request, Word};
+use super::wire::{self, Answer, Request, Word};
 use super::{How, gits};
 
 /// How long what is left after the command may take to end by itself, once it was asked.
@@ -46,6 +48,9 @@ const MAX_SWEEPS: usize = 3;
 
 /// Does what its standard input, a socket, asks for; the exit code. It never prints.
 pub fn main() -> i32 {
+    if std::env::args_os().nth(1).is_some_and(|word| word == SANDBOX_WORD) {
+        return sandbox::main();
+    }
     let words: Vec<OsString> = std::env::args_os().skip(2).collect();
     if words.first().is_some_and(|word| word == gits::WORD) {
         return i32::from(gits::main(&words[1..]).is_err());
@@ -76,9 +81,24 @@ fn guard() -> io::Result<()> {
         Ok(lock) => lock,
         Err(error) => return say_failed(&socket, &error.to_string(), matches!(error, LockError::Held(_))),
     };
-    match start(&request, fds) {
-        Ok(main) => {
-            Tree { main, socket, lines, signals, abandoned: false, looks_everywhere: false }.watch(lock)
+    match start(&request, fds, &socket) {
+        Ok(begun) => {
+            let Begun { main, telling } = begun;
+            let is_full = request.sandbox.as_ref().is_some_and(|sandbox| sandbox.level == Level::Full);
+            let inner = if is_full { child_of(main.pid) } else { None };
+            let ended = None;
+            let tree = Tree {
+                main,
+                inner,
+                telling,
+                ended,
+                socket,
+                lines,
+                signals,
+                abandoned: false,
+                looks_everywhere: false,
+            };
+            tree.watch(lock)
         }
         Err(what) => {
             let _ = lock.remove();
@@ -102,20 +122,104 @@ fn say_failed(socket: &UnixStream, what: &str, busy: bool) -> io::Result<()> {
     wire::say(socket, &Answer::Failed { what: what.to_owned(), busy })
 }
 
-fn start(request: &Request, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<Identity, String> {
+/// What a guard has started.
+struct Begun {
+    /// The first process.
+    main: Identity,
+    /// What its sandbox tells, if there is one around it.
+    telling: Option<Telling>,
+}
+
+fn start(request: &Request, streams: [OwnedFd; 3], socket: &UnixStream) -> Result<Begun, String> {
     let program = Path::new(&request.program).display();
     let folder = Path::new(&request.folder);
     if !folder.is_dir() {
         return Err(format!("`{program}` cannot be started: {} is no folder", folder.display()));
     }
     limit(request).map_err(|error| format!("`{program}` cannot be started within its limits: {error}"))?;
+    if let Some(sandbox) = request.sandbox.as_ref().filter(|sandbox| sandbox.level != Level::None) {
+        return start_in(sandbox, request, streams, socket);
+    }
     let mut command = Command::new(&request.program);
-    command.args(&request.args).current_dir(folder).process_group(0);
+    command.args(&request.args).current_dir(folder);
     command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
-    command.env(request.mark.name(), request.mark.value());
+    let child = spawn(command, request, streams);
+    let main = identify(&child.map_err(|error| format!("`{program}` cannot be started: {error}"))?)?;
+    Ok(Begun { main, telling: None })
+}
+
+/// Starts the sandbox, and waits until the command runs in it.
+fn start_in(
+    sandbox: &Sandbox,
+    request: &Request,
+    streams: [OwnedFd; 3],
+    socket: &UnixStream,
+) -> Result<Begun, String> {
+    let cannot = |error: io::Error| format!("the sandbox cannot be started: {error}");
+    let plan = Plan {
+        sandbox: sandbox.clone(),
+        program: request.program.clone(),
+        args: request.args.clone(),
+        folder: request.folder.clone(),
+        env: request.env.clone(),
+        mark: request.mark.clone(),
+    };
+    let (handed, mut telling) = plan.hand().map_err(cannot)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("ftl").arg(SANDBOX_WORD).current_dir("/").env_clear();
+    handed.pass(&mut command).map_err(cannot)?;
+    let mut child = spawn(command, request, streams).map_err(cannot)?;
+    drop(handed);
+    let main = identify(&child)?;
+    let why = match wait_to_begin(&mut telling, socket) {
+        Some(Told::Started) => return Ok(Begun { main, telling: Some(telling) }),
+        Some(Told::Failed(why)) => why,
+        Some(Told::Ended(_)) | None => String::from("the sandbox ended before the command was started"),
+    };
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(why)
+}
+
+/// What a sandbox tells first; nothing where whoever asked for it is gone, or asks for it no more.
+fn wait_to_begin(telling: &mut Telling, socket: &UnixStream) -> Option<Told> {
+    loop {
+        let mut fds =
+            [PollFd::from_borrowed_fd(telling.fd(), PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return None,
+            Ok(_) => {}
+        }
+        let [told, spoken] = fds.map(|fd| !fd.revents().is_empty());
+        if told {
+            return telling.next();
+        }
+        if spoken {
+            return None;
+        }
+    }
+}
+
+fn spawn(
+    mut command: Command,
+    request: &Request,
+    [stdin, stdout, stderr]: [OwnedFd; 3],
+) -> io::Result<std::process::Child> {
+    command.process_group(0).env(request.mark.name(), request.mark.value());
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-    let child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
-    i32::try_from(child.id()).ok().and_then(Identity::of).ok_or_else(|| "/proc does not show it".to_owned())
+    command.spawn()
+}
+
+fn identify(child: &std::process::Child) -> Result<Identity, String> {
+    let who = i32::try_from(child.id()).ok().and_then(Identity::of);
+    who.ok_or_else(|| "/proc does not show it".to_owned())
+}
+
+/// The one child of a process.
+fn child_of(pid: i32) -> Option<Identity> {
+    let table = Table::read_below(own_pid()).ok()??;
+    table.entries().find(|entry| entry.parent == pid).map(ProcessRow::identity)
 }
 
 fn limit(request: &Request) -> rustix::io::Result<()> {
@@ -134,6 +238,12 @@ fn limit(request: &Request) -> rustix::io::Result<()> {
 /// end: so its number, which is also that of its group, cannot become another's.
 struct Tree {
     main: Identity,
+    /// The first process of the namespaces that the command is in, if it is in any.
+    inner: Option<Identity>,
+    /// What the sandbox around the command tells.
+    telling: Option<Telling>,
+    /// How the command ended, if the sandbox around it has told.
+    ended: Option<How>,
     socket: UnixStream,
     lines: Lines,
     signals: UnixStream,
@@ -165,6 +275,7 @@ impl Tree {
                 }
             }
         }
+        self.hear_sandbox();
         let how = self.how().unwrap_or(How::Unknown);
         let swept = self.clear(swept);
         // The engine that hears the answer may start the next attempt: the file must be gone by then.
@@ -175,6 +286,7 @@ impl Tree {
 
     /// Ends what the command has left behind.
     fn clear(&mut self, mut swept: Swept) -> Swept {
+        self.await_sandbox();
         if self.only_main_is_left() && self.is_alone() {
             swept.met.remove(&self.main);
             return swept;
@@ -195,8 +307,21 @@ impl Tree {
                 break;
             }
         }
-        swept.met.remove(&self.main);
+        for ours in self.inner.iter().chain([&self.main]) {
+            swept.met.remove(ours);
+        }
         swept
+    }
+
+    /// A sandbox in which nothing is left ends at once.
+    fn await_sandbox(&mut self) {
+        let until = Instant::now() + GRACE_AFTER_END;
+        while self.ended.is_some() && !self.main_has_ended() && self.others().is_empty() {
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() || self.listen(Some(rest)) == Heard::Kill {
+                return;
+            }
+        }
     }
 
     /// Waits a moment for those that were asked to end. When the last one ends it is our child, or
@@ -215,11 +340,19 @@ impl Tree {
     fn listen(&mut self, limit: Option<Duration>) -> Heard {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        if let Some(telling) = &self.telling {
+            fds.push(PollFd::from_borrowed_fd(telling.fd(), PollFlags::IN));
+        }
         if !self.abandoned {
             fds.push(PollFd::new(&self.socket, PollFlags::IN));
         }
         let Ok(_) = poll(&mut fds, limit.as_ref()) else { return Heard::Nothing };
-        let spoken = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let told = self.telling.is_some() && ready(1);
+        let spoken = !self.abandoned && ready(fds.len() - 1);
+        if told {
+            self.hear_sandbox();
+        }
         while (&self.signals).read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
         self.reap_children();
         if spoken { self.hear() } else { Heard::Nothing }
@@ -251,8 +384,23 @@ impl Tree {
         }
     }
 
-    /// How the command ended, if it has. It stays where it is.
+    /// What the sandbox tells: how the command ended, and then nothing more.
+    fn hear_sandbox(&mut self) {
+        if let Some(Told::Ended(how)) = self.telling.take().and_then(|mut telling| telling.next()) {
+            self.ended = Some(how);
+        }
+    }
+
+    /// How the command ended, if it has. Its first process stays where it is.
     fn how(&self) -> Option<How> {
+        self.ended.or_else(|| self.how_main())
+    }
+
+    fn main_has_ended(&self) -> bool {
+        self.how_main().is_some()
+    }
+
+    fn how_main(&self) -> Option<How> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(self.main.number()?), options).ok()??;
         let by_signal = status.terminating_signal().map(How::Signalled);
@@ -276,7 +424,8 @@ impl Tree {
     /// read. What is missed here is met by the killing, which does not take that for an end.
     fn others(&self) -> Vec<ProcessRow> {
         let below = self.read_table().unwrap_or_default().below([own_pid()]);
-        below.into_iter().filter(|entry| entry.is_alive() && entry.pid != self.main.pid).collect()
+        let is_ours = |pid| pid == self.main.pid || self.inner.is_some_and(|inner| pid == inner.pid);
+        below.into_iter().filter(|entry| entry.is_alive() && !is_ours(entry.pid)).collect()
     }
 
     /// The table of our own tree. A thousand guards that each read of all processes would be a storm.
@@ -301,7 +450,7 @@ impl Tree {
     /// Whether the command has ended and nothing else is a child of ours. Then there is nothing below
     /// us at all: what an ended process leaves becomes our child. This is the usual end, and cheap.
     fn only_main_is_left(&self) -> bool {
-        self.how().is_some() && table::own_children().is_some_and(|children| children == [self.main.pid])
+        self.main_has_ended() && table::own_children().is_some_and(|children| children == [self.main.pid])
     }
 
     /// Whether we have no child any more, which the kernel knows for certain. Waits for the command.

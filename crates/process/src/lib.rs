@@ -10,7 +10,7 @@
 //! exit code means. The guard of this module is a process, and has nothing to do with the guards of
 //! protocols.
 //!
-//! It sees `ftl-folder` and nothing else of ours: no store, no git, no protocol.
+//! A [`sandbox`] is what an attempt can reach. It sees `ftl-folder` and nothing else of ours: no store, no git, no protocol.
 //!
 //! Linux only: it stands on `/proc`, pidfds, child subreapers and descriptors passed over sockets.
 
@@ -24,11 +24,14 @@ mod guard_handle;
 mod hide;
 pub mod holder;
 pub mod lineage;
+mod lines;
 pub mod lock;
 pub mod lock_gate;
 pub mod peer;
 pub mod procfs;
 pub mod programs;
+pub mod relay;
+pub mod sandbox;
 pub mod secrets;
 mod signals;
 mod stdin;
@@ -41,6 +44,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -108,6 +112,8 @@ pub struct Spec {
     pub fence: Option<Fence>,
     /// The variable that marks its tree; the value belongs to this attempt alone.
     pub mark: Mark,
+    /// What is around it; nothing but the guard where nothing is said.
+    pub sandbox: Option<Arc<sandbox::Sandbox>>,
 }
 
 /// The standard input of a process.

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::procfs::{Namespaces, ProcFs};
+use super::sandbox::SANDBOX_WORD;
 use super::table::{self, Identity, ProcessRow};
 use super::{GUARD_WORD, MARK, lock};
 
@@ -180,7 +181,7 @@ fn sees(proc: &ProcFs, view: &ProcessView, who: Identity, theirs: &Namespaces) -
 /// A guard hides what it runs from other users' eyes and its own children's, so a program that we may
 /// not look at counts as ours.
 fn is_guard(one: &Ancestor, ours: Option<&Path>) -> bool {
-    let named = one.words.get(1).is_some_and(|word| word == GUARD_WORD);
+    let named = one.words.get(1).is_some_and(|word| word == GUARD_WORD || word == SANDBOX_WORD);
     named && one.program.as_deref().is_none_or(|program| Some(program) == ours)
 }
 

@@ -21,9 +21,10 @@ use rustix::process::{getpid, set_child_subreaper};
 use super::cancel::Cancel;
 use super::capture::Capture;
 use super::guard_handle::{GuardHandle, MAX_GUARD_END};
+use super::lines::Lines;
 use super::stdin::Feed;
 pub use super::stdin::{MAX_WAITING_BYTES, StdinWriter};
-use super::wire::{self, Answer, Lines, Request, Word};
+use super::wire::{self, Answer, Request, Word};
 use super::{Cut, Fence, Guard, How, ProcessExit, ProcessLimits, RunError, Spec, Stdin, Stream};
 use ftl_folder as folder;
 
@@ -510,6 +511,7 @@ fn request(spec: &Spec, lock: &Path) -> Result<Request, RunError> {
         mark: spec.mark.clone(),
         processes: spec.limits.processes,
         file_bytes: spec.limits.file_bytes,
+        sandbox: spec.sandbox.as_deref().cloned(),
     })
 }
 

@@ -16,12 +16,10 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::lines::{Lines, MAX_LINE_BYTES};
+use super::sandbox::Sandbox;
 use super::table::Identity;
 use super::{Fence, How, Mark};
-
-/// How long a line may be. The kernel takes some two megabytes of words and variables; a byte of them
-/// is up to four letters on the wire.
-pub(super) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// How much is received at once. Every page that a guard touches is its own, a thousand times with a thousand agents.
 const PIECE: usize = 4 * 1024;
@@ -38,6 +36,7 @@ pub(super) struct Request {
     pub(super) mark: Mark,
     pub(super) processes: Option<u64>,
     pub(super) file_bytes: Option<u64>,
+    pub(super) sandbox: Option<Sandbox>,
 }
 
 /// A message of the engine to a guard that runs.
@@ -60,39 +59,6 @@ pub(super) enum Answer {
     Failed { what: String, busy: bool },
     /// It has ended, and everything that it started.
     Ended { how: How, swept: usize, left: usize },
-}
-
-/// Lines out of pieces.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
-    buffer: Vec<u8>,
-    /// How far the buffer is known to have no end of a line.
-    searched: usize,
-}
-
-impl Lines {
-    /// Adds a piece. Refused when a line would become too long.
-    pub(super) fn add(&mut self, piece: &[u8]) -> io::Result<()> {
-        if self.buffer.len() + piece.len() > MAX_LINE_BYTES {
-            return Err(io::Error::other("a line between the engine and its guard is too long"));
-        }
-        self.buffer.extend_from_slice(piece);
-        Ok(())
-    }
-
-    /// The next whole line, without its end.
-    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
-        let fresh = &self.buffer[self.searched..];
-        let Some(end) = fresh.iter().position(|byte| *byte == b'\n') else {
-            self.searched = self.buffer.len();
-            return None;
-        };
-        let end = std::mem::take(&mut self.searched) + end;
-        let rest = self.buffer.split_off(end + 1);
-        let mut line = std::mem::replace(&mut self.buffer, rest);
-        line.truncate(end);
-        Some(line)
-    }
 }
 
 /// Says something in one line.
@@ -174,6 +140,7 @@ mod tests {
             mark: Mark::new("FTL_X", "1").unwrap(),
             processes: None,
             file_bytes: Some(1),
+            sandbox: None,
         }
     }
 
@@ -211,14 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_a_limit() {
-        let mut lines = Lines::default();
-        lines.add(b"one\ntw").unwrap();
-        lines.add(b"o\n").unwrap();
-        assert_eq!(lines.next().as_deref(), Some(&b"one"[..]));
-        assert_eq!(lines.next().as_deref(), Some(&b"two"[..]));
-        assert_eq!(lines.next(), None);
-        assert!(lines.add(&vec![0; MAX_LINE_BYTES + 1]).is_err());
+    fn what_is_said_has_a_limit() {
         assert_eq!(line(&"1234567", 10).unwrap(), b"\"1234567\"\n");
         assert!(line(&"12345678", 10).is_err());
     }

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ftl_core::json::JsonExt as _;
+use ftl_memory::effect::is_withheld;
 use ftl_memory::import_export::{ImportMode, Imported};
 use ftl_memory::{Error, Lessons, Now, StoredKind};
 
@@ -260,26 +261,48 @@ impl Records {
         }
     }
 
-    /// Counts for every lesson that a complete workspace was given whether it was used.
-    pub fn credit(&self, brief: &Workspace) -> Result<(), RecordError> {
-        let Some(prior) = &brief.prior_knowledge else { return Ok(()) };
-        let failures = prior
-            .failures
-            .iter()
-            .filter(|one| one.injected)
-            .map(|one| (StoredKind::Failure, one.name.clone()));
-        let patterns = prior
-            .patterns
-            .iter()
-            .filter(|one| one.injected)
-            .map(|one| (StoredKind::Pattern, one.name.clone()));
-        let injected: Vec<(StoredKind, String)> = failures.chain(patterns).collect();
-        if injected.is_empty() {
+    /// Counts for every lesson that a complete workspace was given whether it was used; the one that mended the work has helped, and what was
+    /// tried before it has not. Each counts once.
+    pub fn credit(&self, brief: &Workspace, of: &LessonOutcomes<'_>) -> Result<(), RecordError> {
+        let used = brief.utilized.iter().flatten().map(|one| (one.kind, one.name.clone()));
+        let mended = of.mended.map(|name| (StoredKind::Failure, name.clone()));
+        let used: Vec<(StoredKind, String)> =
+            used.chain(mended).filter(|(_, name)| !of.failed.contains(name)).collect();
+        self.count_outcomes(brief, of, &used)?;
+        // What had to be mended did not go well.
+        self.end_trials(of.task, of.mended.is_none() && of.failed.is_empty())
+    }
+
+    fn end_trials(&self, task: Option<&str>, well: bool) -> Result<(), RecordError> {
+        let Some(task) = task else { return Ok(()) };
+        if !self.ask_lessons(|lessons| lessons.has_trial(task))? {
             return Ok(());
         }
-        let used = brief.utilized.iter().flatten().map(|one| (one.kind, one.name.clone()));
-        let used: Vec<(StoredKind, String)> = used.collect();
-        self.learn(|lessons| lessons.feedback_of(&injected, &used))?;
+        self.changed(|lessons| lessons.end_trials(task, well))
+    }
+
+    /// Counts that no lesson of a blocked workspace helped, if it was the work that failed.
+    pub fn discredit(&self, brief: &Workspace, of: &LessonOutcomes<'_>) -> Result<(), RecordError> {
+        if crate::observe::is_machine(brief) || crate::observe::is_harness(brief) {
+            return Ok(());
+        }
+        self.count_outcomes(brief, of, &[])?;
+        self.end_trials(of.task, false)
+    }
+
+    fn count_outcomes(
+        &self,
+        brief: &Workspace,
+        of: &LessonOutcomes<'_>,
+        used: &[(StoredKind, String)],
+    ) -> Result<(), RecordError> {
+        let mut given = injected(brief);
+        let tried = of.failed.iter().chain(of.mended).map(|name| (StoredKind::Failure, name.clone()));
+        given.extend(tried);
+        if given.is_empty() {
+            return Ok(());
+        }
+        self.learn(|lessons| lessons.credit(&given, used, of.source))?;
         Ok(())
     }
 
@@ -309,6 +332,33 @@ impl Records {
         Ok(helpful.map(render_lesson).collect())
     }
 
+    /// Withholds a share of what was recalled for a task, by lot, and notes for each lesson whether it is given; what is withheld. A small
+    /// memory withholds nothing.
+    pub fn hold_out(
+        &self,
+        task: &str,
+        recalled: &mut super::briefs::Recalled,
+    ) -> Result<Vec<String>, RecordError> {
+        let share = self.options.withhold as f64 / 100.0;
+        let named = |given: &ftl_memory::recall::ContextLessons| -> Vec<(StoredKind, String)> {
+            given.entries().map(|one| (one.lesson.kind(), one.lesson.name().to_owned())).collect()
+        };
+        let all = named(&recalled.given);
+        if all.is_empty() || share <= 0.0 || !self.look_up(|lessons| lessons.can_withhold())? {
+            return Ok(Vec::new());
+        }
+        let is_out = |kind, name: &str| is_withheld(task, kind, name, share);
+        recalled.failures.retain(|one| !is_out(StoredKind::Failure, &one.name));
+        recalled.patterns.retain(|one| !is_out(StoredKind::Pattern, &one.name));
+        recalled.given.failures.retain(|one| !is_out(StoredKind::Failure, one.lesson.name()));
+        recalled.given.patterns.retain(|one| !is_out(StoredKind::Pattern, one.lesson.name()));
+        self.learn(|lessons| {
+            all.iter()
+                .try_for_each(|(kind, name)| lessons.begin_trial(task, *kind, name, is_out(*kind, name)))
+        })?;
+        Ok(all.into_iter().filter(|(kind, name)| is_out(*kind, name)).map(|(_, name)| name).collect())
+    }
+
     /// What is known that fits each of some objectives, for briefs.
     pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, RecordError> {
         let asked = |objective: &String| ftl_memory::recall::ContextRequest {
@@ -325,6 +375,28 @@ impl Records {
 /// What a builder's brief asks memory with: the objective, the task's name and its files.
 pub fn asks_with(plan: &CampaignPlan, task: &PlanTask) -> String {
     [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")].join(" ")
+}
+
+/// What became of the lessons that a build was given or tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LessonOutcomes<'a> {
+    /// What mended the work: a lesson's name, or words of somebody who repaired it.
+    pub mended: Option<&'a String>,
+    /// What was tried and did not mend it.
+    pub failed: &'a [String],
+    /// The run and the instance.
+    pub source: Option<&'a str>,
+    /// The run and the task, as lessons were withheld from it.
+    pub task: Option<&'a str>,
+}
+
+/// The lessons that a brief was given from memory.
+fn injected(brief: &Workspace) -> Vec<(StoredKind, String)> {
+    let Some(prior) = &brief.prior_knowledge else { return Vec::new() };
+    let failures = prior.failures.iter().filter(|one| one.injected);
+    let failures = failures.map(|one| (StoredKind::Failure, one.name.clone()));
+    let patterns = prior.patterns.iter().filter(|one| one.injected);
+    failures.chain(patterns.map(|one| (StoredKind::Pattern, one.name.clone()))).collect()
 }
 
 /// How many lessons an agent is told at once.

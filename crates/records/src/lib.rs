@@ -56,6 +56,8 @@ use ftl_store::{SqliteStore, StoreError, machine};
 pub struct RecordOptions {
     /// Which embedder makes the vectors of lessons.
     pub embedder: EmbedderChoice,
+    /// Of a hundred injections of a lesson so many are withheld.
+    pub withhold: u64,
     /// The commands of the project that the settings name.
     pub commands: Commands,
 }

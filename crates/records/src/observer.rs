@@ -27,6 +27,9 @@ const MAX_PARALLEL: usize = 4;
 /// How much of what a command printed is kept.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
+/// How many experiences of blocks are read.
+const MAX_EXPERIENCES: usize = 1_000;
+
 /// How much is read of what an older builder left.
 const MAX_EXPERIENCE_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -210,9 +213,24 @@ impl Records {
     /// What an older builder left in its cache for the observer to learn from.
     fn experience(&self) -> Vec<Json> {
         let Ok(cache) = self.cache_folder() else { return Vec::new() };
-        let file = cache.join("experience.json");
-        let text = ftl_folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
-        let found = extract::objects(&text).iter().filter_map(observe::experience).collect::<Vec<_>>();
+        let mut files: Vec<String> = ftl_folder::names(&cache)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .filter(|name| name.starts_with("experience-") && name.ends_with(".json"))
+            .take(MAX_EXPERIENCES)
+            .collect();
+        files.sort();
+        files.push(String::from("experience.json"));
+        let mut found = Vec::new();
+        for file in files {
+            let text =
+                ftl_folder::read_to_string(&cache.join(file), MAX_EXPERIENCE_BYTES).unwrap_or_default();
+            found.extend(extract::objects(&text).iter().filter_map(observe::experience));
+        }
+        // The newest stands in two files.
+        let mut seen = std::collections::BTreeSet::new();
+        found.retain(|one| seen.insert((one.trigger.clone(), one.source.clone())));
         let is_of_work = |trigger: &str| {
             MachineCause::of_report(trigger).is_none() && !observe::is_harness_reason(trigger)
         };

@@ -19,6 +19,7 @@ use ftl_language::library::Library;
 use crate::environment::{ENVIRONMENT, Environment};
 use crate::origin::{ConfigError, Origin};
 use crate::roster::{AGENTS, FieldsByName, ROLES, Roster};
+use crate::sandbox::{SANDBOX, SandboxSettings};
 use crate::settings::declare::Row;
 use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
@@ -37,6 +38,9 @@ const POLICIES: &str = "policies";
 
 /// Where commands that probe services stand in a file.
 const PROBES: &str = "probes";
+
+/// A command that agents must not know, so that no file of the repository may hold it.
+const HELD_OUT: &str = "verify.held_out";
 
 /// A setting with its value, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +66,11 @@ pub struct Config {
     agents: BTreeMap<String, FieldsByName>,
     roles: BTreeMap<String, (toml::Value, Origin)>,
     environment: Environment,
+    sandbox: SandboxSettings,
     /// Whether commands get the default variables.
     defaults: (bool, Origin),
+    /// Who said whose home commands see that judge work.
+    home: Origin,
 }
 
 impl Default for Config {
@@ -76,7 +83,9 @@ impl Default for Config {
             agents: BTreeMap::new(),
             roles: BTreeMap::new(),
             environment: Environment::default(),
+            sandbox: SandboxSettings::default(),
             defaults: (true, Origin::Default),
+            home: Origin::Default,
         }
     }
 }
@@ -149,6 +158,7 @@ impl Config {
                 self.roles.insert(name.to_owned(), (value, origin.clone()));
             }
             ENVIRONMENT => self.set_environment(name, value, origin)?,
+            SANDBOX => self.sandbox.set(name, value, origin)?,
             PROBES => {
                 let Some(command) = value.as_str() else {
                     return Err((
@@ -163,6 +173,14 @@ impl Config {
                 let Some(row) = ROWS.iter().find(|row| row.key == key) else {
                     return Err((format!("there is no setting `{key}`"), near(&key)));
                 };
+                if row.key == HELD_OUT && origin.is_shared() {
+                    let message =
+                        format!("{key} stands in a file that came with the repository, which agents read");
+                    return Err((
+                        message,
+                        String::from("say it in .ftl/config.toml or in your own settings"),
+                    ));
+                }
                 (row.set)(&mut self.settings, &row.rule, value)
                     .map_err(|error| (error.message(row.key), error.hint(row.about)))?;
                 self.origins.insert(row.key, origin.clone());
@@ -192,6 +210,13 @@ impl Config {
 
     /// Settings that contradict each other are refused before anything runs.
     fn is_sound(&self, path: &Path) -> Result<(), ConfigError> {
+        if self.is_shared(Section::Notify) {
+            let message = String::from("[notify] stands in a file of the repository");
+            let hint = String::from(
+                "say it in .ftl/config.toml or in your own settings: nobody else tells you what to run, or whom to tell",
+            );
+            return Err(ConfigError { path: path.to_owned(), message, hint });
+        }
         for Meter { name, limit: most, reserve: aside } in self.settings.meters() {
             let (limit, reserve) = (format!("limits.{name}"), format!("reserve.{name}"));
             if let (Some(most), Some(aside)) = (most, aside)
@@ -208,6 +233,11 @@ impl Config {
     /// The value of every declared setting.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What is said about sandboxes.
+    pub fn sandbox(&self) -> &SandboxSettings {
+        &self.sandbox
     }
 
     /// Whether any word or text of a section came with a repository.
@@ -348,7 +378,7 @@ impl Config {
                 key: memory.key.clone(),
             }),
         };
-        RecordOptions { embedder, commands: self.commands() }
+        RecordOptions { embedder, withhold: memory.withhold, commands: self.commands() }
     }
 
     /// The commands of the project that the settings name.
@@ -375,6 +405,12 @@ impl Config {
     pub fn list_all(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
+        shown.extend(self.sandbox.said().into_iter().map(|one| Shown {
+            key: one.key,
+            value: one.value,
+            origin: one.origin,
+            about: String::from("what is around agents and commands; only your own files say it"),
+        }));
         let agents = self.agents.iter().flat_map(|(name, said)| {
             said.iter().map(move |(key, one)| (format!("{AGENTS}.{name}.{key}"), one, "of an agent"))
         });
@@ -480,7 +516,7 @@ fn known_sections() -> String {
     let mut sections: Vec<&str> = ROWS.iter().filter_map(|row| row.key.split('.').next()).collect();
     sections.dedup();
     format!(
-        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {POLICIES} and {PROBES}",
+        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {SANDBOX}, {POLICIES} and {PROBES}",
         sections.join(", ")
     )
 }

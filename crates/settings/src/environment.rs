@@ -12,6 +12,7 @@ use std::fmt;
 use ftl_agents::secrets::{is_secret_name, is_secret_variable};
 use ftl_agents::variables::defaults;
 
+use crate::home::leave_home;
 use crate::origin::Origin;
 
 /// Where variables of commands stand in a file of settings.
@@ -23,6 +24,9 @@ const ALWAYS: [&str; 5] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR"];
 /// What commands are told beside: no terminal, and no caches of Python beside its sources, which a
 /// repository without a list of what to ignore would take for work.
 const TOLD: [(&str, &str); 2] = [("TERM", "dumb"), ("PYTHONDONTWRITEBYTECODE", "1")];
+
+/// What judges work; it sees nothing of the person's home.
+const JUDGES: [CommandKind; 2] = [CommandKind::Tests, CommandKind::Verify];
 
 /// The most variables that the settings may name.
 pub const MAX_VARIABLES: usize = 256;
@@ -147,12 +151,14 @@ pub struct Withheld {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     has_defaults: bool,
+    /// Whether what judges work sees the person's own home.
+    has_own_home: bool,
     rules: BTreeMap<(Option<CommandKind>, String), (VariableRule, Origin)>,
 }
 
 impl Default for Environment {
     fn default() -> Environment {
-        Environment { has_defaults: true, rules: BTreeMap::new() }
+        Environment { has_defaults: true, has_own_home: false, rules: BTreeMap::new() }
     }
 }
 
@@ -163,6 +169,16 @@ impl Environment {
     /// The same with the list of defaults, or without it.
     pub fn set_defaults(&mut self, has_defaults: bool) {
         self.has_defaults = has_defaults;
+    }
+
+    /// The same where what judges work sees the person's own home, or a new one each time.
+    pub fn set_own_home(&mut self, has_own_home: bool) {
+        self.has_own_home = has_own_home;
+    }
+
+    /// Whether what judges work sees the person's own home.
+    pub fn has_own_home(&self) -> bool {
+        self.has_own_home
     }
 
     /// Adds what is said of a variable, for commands of one kind or of all.
@@ -202,6 +218,9 @@ impl Environment {
             found.insert(name.into(), value);
         }
         found.extend(TOLD.map(|(name, value)| (name.into(), value.into())));
+        if !self.has_own_home && kinds.iter().any(|kind| JUDGES.contains(kind)) {
+            leave_home(&mut found, &|folder| ftl_folder::is_folder(folder));
+        }
         for (name, rule, origin) in self.rules_of(kinds) {
             match rule {
                 VariableRule::Set(value) => drop(found.insert(name.into(), value.into())),

@@ -5,8 +5,10 @@
 
 pub mod config;
 pub mod environment;
+pub mod home;
 pub mod message;
 pub mod origin;
 pub mod roster;
+pub mod sandbox;
 pub mod settings;
 pub mod width;

@@ -11,6 +11,7 @@ use ftl_core::catalogue::plan::{DirectMode, Worker};
 use ftl_records::build_budget::FACTOR_ONE;
 use ftl_records::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_store::MAX_CONTENT_BYTES;
+use ftl_view::notices::NoticeKind;
 
 use crate::message::MessageTemplate;
 use crate::settings::declare::{Row, Rule, SettingType, settings};
@@ -165,6 +166,8 @@ settings! {
         model: String = String::new();
         /// the environment variable that holds the endpoint's key; the key itself is never written down
         key: String = String::new();
+        /// of a hundred injections of a lesson so many are withheld, so that it shows whether lessons help; 0: none
+        withhold: u64 = 10, COUNT.at_most(50);
     }
 
     /// What worktrees get, and the commands of the project.
@@ -183,6 +186,12 @@ settings! {
         slots: String = String::new();
         /// names of folders with builds that stay in such a checkout for the next verify
         warm: Vec<String> = Vec::new();
+    }
+
+    /// How work is verified beside the command of its task.
+    verify: Verify {
+        /// a command that no agent sees and that must succeed on what would land; only in your own files
+        held_out: String = String::new();
     }
 
     /// How campaigns are staffed.
@@ -243,6 +252,34 @@ settings! {
         remote: String = String::new();
         /// the environment variable that holds the token; never written down
         token_env: String = String::new();
+    }
+
+    /// What you are told of when you do not look, and how; your own files only, never the repository's.
+    notify: Notify {
+        /// whether the terminal of the driver rings, and shows a message where it can
+        terminal: bool = false;
+        /// whether the desktop shows a message, by notify-send
+        desktop: bool = false;
+        /// a command of the shell that gets the notices as JSON on its standard input
+        command: String = String::new();
+        /// an address that the notices are sent to as JSON
+        webhook: String = String::new();
+        /// the environment variable that holds the key by which messages to the webhook are signed; never written down
+        webhook_key_env: String = String::new();
+        /// the address of a topic of ntfy
+        ntfy: String = String::new();
+        /// the environment variable that holds the token of the topic; never written down
+        ntfy_token_env: String = String::new();
+        /// what you are told of: needs_you, blocked, limit, landed, ended
+        events: Vec<NoticeKind> = NoticeKind::ALL.to_vec();
+        /// whether the words of questions and reasons are sent too: they may come from an agent
+        words: bool = false;
+        /// hours in which nothing is sent, as in 22:00-07:00
+        quiet: String = String::new();
+        /// how far apart two messages of one way are at least; what happens meanwhile is told together
+        every: Duration = Duration::from_mins(1), TIME;
+        /// what links in messages begin with, where `ftl serve` runs: http://127.0.0.1:7717
+        page: String = String::new();
     }
 }
 

@@ -59,6 +59,23 @@ fn policies_are_hold_deny_or_an_answer() {
 }
 
 #[test]
+fn a_file_that_came_with_a_repository_opens_no_home_and_holds_nothing_back() {
+    for (text, told) in [
+        ("[environment]\nhome = \"own\"", "would open your home"),
+        ("[verify]\nheld_out = \"pytest hidden\"", "which agents read"),
+    ] {
+        let mut config = Config::default();
+        let refused = config.add(Path::new("ftl.toml"), text).unwrap_err();
+        assert!(refused.to_string().contains(told), "{refused}");
+        config.add(Path::new("config.toml"), text).unwrap();
+        assert_eq!(config.environment().has_own_home(), text.contains("home"));
+        assert_eq!(config.settings().verify.held_out.is_empty(), text.contains("home"));
+    }
+    let mut config = Config::default();
+    config.add(Path::new("ftl.toml"), "[environment]\nhome = \"new\"").unwrap();
+}
+
+#[test]
 fn mistakes_are_told_with_what_to_do() {
     for (text, told) in [
         ("[limits]\ntoken = 5", "did you mean `limits.tokens`"),
@@ -66,8 +83,8 @@ fn mistakes_are_told_with_what_to_do() {
         ("tokens = 5", "is no section"),
         (
             "tokens = 5",
-            "are limits, reserve, width, process, memory, worktree, campaign, builder, explorer, landing, keep, commit, \
-             forge, agents, roles, environment, policies and probes",
+            "are limits, reserve, width, process, memory, worktree, verify, campaign, builder, explorer, landing, keep, \
+             commit, forge, notify, agents, roles, environment, policies and probes",
         ),
         (
             "[commit]\nsign_off = \"yes\"",
@@ -87,6 +104,7 @@ fn mistakes_are_told_with_what_to_do() {
         ("[policies]\n\"*\" = { reply = 1 }", "a policy is"),
         ("[probes]\nmodel = 1", "a probe is a command line"),
         ("[limits", "TOML"),
+        ("[environment]\nhome = \"mine\"", "environment.home is neither"),
     ] {
         let message = read(text).unwrap_err();
         assert!(message.contains(told), "{text}: {message}");

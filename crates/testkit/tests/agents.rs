@@ -59,6 +59,7 @@ impl Stage {
             supervisor: Arc::new(supervisor),
             commands: ProcessLimits::default(),
             programs: ProcessLimits::of_agent(),
+            sandboxes: Default::default(),
         };
         Agents::new(BTreeMap::from([("coder".to_owned(), Ok(seat))]), means)
     }

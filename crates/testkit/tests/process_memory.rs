@@ -32,6 +32,7 @@ fn memory_stays_flat_in_a_flood() {
             fence: None,
             lock: "run.1".into(),
             mark: Mark::new(MARK, &format!("flood-{:x}", ftl_folder::id::random().unwrap())).unwrap(),
+            sandbox: None,
         };
         let before = resident();
         let mut most = before;

@@ -1,13 +1,18 @@
 //! What is read for the screens, and what is sent: the store is looked at only when it has changed.
 
+use std::time::Instant;
+
 use ftl_command::documents::Documents;
 use ftl_command::follow::Runs;
 use ftl_command::known::RunOverview;
 use ftl_command::orders::{Speaker, leave};
+use ftl_command::task_steps::{TaskSteps, instances_of};
 use ftl_command::{CommandError, inbox};
 use ftl_engine::executors::transcript::conversations;
 use ftl_engine::session::Session;
+use ftl_folder::clock::wall;
 use ftl_folder::id::RunId;
+use ftl_notify::{AGAIN, look};
 use ftl_store::{Most, journal};
 use ftl_view::actions::{Known, PersonAction, actions, open_questions};
 use ftl_view::board::{Board, TaskRow, TaskStage};
@@ -51,10 +56,18 @@ pub(crate) struct Shown {
     pub(crate) head: u64,
     /// Entries: number, time, line.
     pub(crate) entries: Vec<(u64, u64, String)>,
+    /// The same in full, in the same order.
+    pub(crate) facts: Vec<Json>,
+    /// What happened to the chosen task.
+    pub(crate) steps: TaskSteps,
+    /// What the chosen task is to do, line by line.
+    pub(crate) brief: Vec<String>,
     /// What agents say of the task, or in the run.
     pub(crate) words: Vec<String>,
-    /// A document that was looked at, line by line.
+    /// The lessons, or what is told of this machine, line by line.
     pub(crate) document: Vec<String>,
+    /// What was looked at with a command, line by line.
+    pub(crate) reading: Vec<String>,
 }
 
 impl Shown {
@@ -87,7 +100,7 @@ impl Shown {
             Screen::Runs => self.runs_of(state).len(),
             Screen::Board => self.rows_of(state).len(),
             Screen::Task => self.words.len(),
-            Screen::Journal => self.entries.len(),
+            Screen::Journal => self.entries_of(state).len(),
             Screen::Money => 0,
             Screen::Lessons | Screen::System => self.document.len(),
         }
@@ -104,8 +117,21 @@ impl Shown {
         self.rows_of(state).get(state.cursor).map(|row| row.seq.clone())
     }
 
+    /// The places of the entries that the filter lets through.
+    pub(crate) fn entries_of(&self, state: &State) -> Vec<usize> {
+        let words = state.filter.to_lowercase();
+        let fits = |at: &usize| self.entries[*at].2.to_lowercase().contains(&words);
+        (0..self.entries.len()).filter(fits).collect()
+    }
+
     pub(crate) fn chosen_entry(&self, state: &State) -> Option<u64> {
-        self.entries.get(state.cursor).map(|(seq, ..)| *seq)
+        let place = *self.entries_of(state).get(state.cursor)?;
+        self.entries.get(place).map(|(seq, ..)| *seq)
+    }
+
+    /// The fact of the chosen entry.
+    pub(crate) fn chosen_fact(&self, state: &State) -> Option<&Json> {
+        self.facts.get(*self.entries_of(state).get(state.cursor)?)
     }
 
     /// What can be done about what is chosen, with its run.
@@ -133,13 +159,26 @@ pub(crate) struct Desk {
     by: String,
     documents: Box<dyn Documents>,
     seen: Option<(u64, Screen, Option<String>, Option<String>, Option<u64>)>,
+    /// What lessons are looked for; all of them where it is empty.
+    recall: String,
+    /// When it was last said that somebody looks.
+    looked: Option<Instant>,
     pub(crate) shown: Shown,
 }
 
 impl Desk {
     pub(crate) fn open(session: Session, by: String, documents: Box<dyn Documents>) -> Desk {
         let runs = Runs::new(session.store().clone(), session.library().clone());
-        Desk { session, runs, by, documents, seen: None, shown: Shown::default() }
+        Desk {
+            session,
+            runs,
+            by,
+            documents,
+            seen: None,
+            recall: String::new(),
+            looked: None,
+            shown: Shown::default(),
+        }
     }
 
     /// Reads what has changed; whether anything has.
@@ -180,8 +219,13 @@ impl Desk {
         match state.screen {
             Screen::You | Screen::Runs => {}
             Screen::Board | Screen::Task | Screen::Journal | Screen::Money => self.read_run(state),
-            Screen::Lessons => self.shown.document = self.told(&["memory", "stats"]),
-            Screen::System => self.shown.document = self.told(&["doctor"]),
+            Screen::Lessons => self.shown.document = self.lessons(),
+            Screen::System => {
+                let mut all = self.told(&["agents"]);
+                all.extend([String::new(), String::from("doctor")]);
+                all.extend(self.told(&["doctor"]));
+                self.shown.document = all;
+            }
         }
     }
 
@@ -194,16 +238,44 @@ impl Desk {
         self.shown.actions = self.can_be_done(&run, &model);
         let last = state.at.unwrap_or(row.head);
         let after = last.saturating_sub(ENTRIES);
-        let mut entries = Vec::new();
+        let (mut entries, mut facts) = (Vec::new(), Vec::new());
         let store = self.session.store();
         if let Ok(page) = store.entries(&run, after, usize::try_from(last - after).unwrap_or(0)) {
             for record in page.iter().rev() {
                 if let Ok(entry) = journal::decode(&**store, &run, record) {
                     entries.push((record.seq, entry.at, plain(&lines::line(&entry))));
+                    facts.push(serde_json::to_value(&entry).unwrap_or_default());
                 }
             }
         }
-        (self.shown.entries, self.shown.model) = (entries, Some(model));
+        (self.shown.steps, self.shown.brief) = (TaskSteps::default(), Vec::new());
+        if let Some(task) = state.task.as_deref().filter(|_| state.screen == Screen::Task) {
+            let mine = instances_of(&model, task).into_iter().collect();
+            self.shown.steps = TaskSteps::read(&self.runs, &run, model.at(), &mine).unwrap_or_default();
+            self.shown.brief = brief(&model, task);
+        }
+        (self.shown.entries, self.shown.facts, self.shown.model) = (entries, facts, Some(model));
+    }
+
+    /// Lessons, a line each: those that were looked for, or all of them.
+    fn lessons(&self) -> Vec<String> {
+        let found = match self.recall.as_str() {
+            "" => self.documents.document(&["memory", "export"]),
+            words => self.documents.document(&["memory", "query", "--", words]),
+        };
+        let document = match found {
+            Ok(document) => document,
+            Err(error) => return vec![error.message, error.hint],
+        };
+        let all = [&document["failures"], &document["patterns"], &document];
+        let lines = all.into_iter().filter_map(Json::as_array).flatten().flat_map(lesson);
+        lines.collect()
+    }
+
+    /// Looks for lessons from now on.
+    pub(crate) fn recall(&mut self, words: &str) {
+        words.trim().clone_into(&mut self.recall);
+        self.seen = None;
     }
 
     /// What can be done about every instance that needs a person, then about the whole.
@@ -251,6 +323,14 @@ impl Desk {
         }
     }
 
+    /// Somebody looks: whoever would tell them of something need not.
+    pub(crate) fn look_again(&mut self) {
+        if self.looked.is_none_or(|when| when.elapsed() >= AGAIN) {
+            self.looked = Some(Instant::now());
+            let _ = look(&**self.session.records().store(), wall());
+        }
+    }
+
     /// Leaves an order; what to say of it.
     pub(crate) fn send(&mut self, run: &str, order: Json, name: &str) -> String {
         self.seen = None;
@@ -270,11 +350,11 @@ impl Desk {
     /// Looks with a command; its document is shown as System.
     pub(crate) fn look(&mut self, words: &str) -> String {
         let words: Vec<&str> = words.split_whitespace().collect();
-        let told = self.documents.document(&words);
-        match told {
+        match self.documents.document(&words) {
             Ok(document) => {
-                self.shown.document = flat(&document, 0);
-                String::from("8 shows it")
+                self.shown.reading =
+                    if words.first() == Some(&"diff") { patch(&document) } else { flat(&document, 0) };
+                String::new()
             }
             Err(error) => format!("{} ({})", error.message, error.hint),
         }
@@ -291,6 +371,52 @@ fn word_of(role: &str, line: &Json) -> Option<String> {
         _ => return None,
     };
     Some(format!("{role}: {}", ftl_view::paint::one_line(&words)))
+}
+
+/// A lesson in two lines: its name with what it has done, and what it says.
+fn lesson(one: &Json) -> [String; 2] {
+    let text = |name: &str| one[name].as_str().unwrap_or_default();
+    let (helped, failed) =
+        (one["times_helped"].as_u64().unwrap_or(0), one["times_failed"].as_u64().unwrap_or(0));
+    let worth =
+        if helped + failed > 0 { format!("  helped {helped}, failed {failed}") } else { String::new() };
+    let says = [text("trigger"), text("fix"), text("insight")].into_iter().filter(|text| !text.is_empty());
+    let says = says.map(ftl_view::paint::one_line).collect::<Vec<_>>().join(" → ");
+    [format!("{}{worth}", text("name")), format!("    {says}")]
+}
+
+/// What a task is to do, out of the plan.
+fn brief(model: &RunModel, task: &str) -> Vec<String> {
+    let plan = model.board.root().and_then(|root| root.tracked.get("plan"));
+    let tasks = plan.map(|plan| plan.field("tasks").items()).unwrap_or_default();
+    let Some(found) = tasks.iter().find(|one| one.field("seq").as_text() == Some(task)) else {
+        return Vec::new();
+    };
+    let list = |name: &str| {
+        found.field(name).items().iter().filter_map(|one| one.as_text()).collect::<Vec<_>>().join(" ")
+    };
+    let text = |name: &str| found.field(name).as_text().unwrap_or_default().to_owned();
+    let all = [("changes", list("delta")), ("verified by", text("verify")), ("objective", text("objective"))];
+    let told = all.into_iter().filter(|(_, value)| !value.is_empty());
+    told.map(|(name, value)| format!("{name}: {}", ftl_view::paint::one_line(&value))).collect()
+}
+
+/// The patches of a document of `ftl diff`, line by line.
+fn patch(document: &Json) -> Vec<String> {
+    let parts = document["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if parts.is_empty() {
+        return vec![String::from("nothing has landed, and nothing is kept")];
+    }
+    let lines = parts.iter().flat_map(|part| {
+        let head = format!(
+            "{} {}",
+            part["what"].as_str().unwrap_or_default(),
+            part["task"].as_str().unwrap_or_default()
+        );
+        let patch = part["patch"].as_str().unwrap_or_default();
+        std::iter::once(head).chain(patch.lines().map(str::to_owned)).collect::<Vec<_>>()
+    });
+    lines.collect()
 }
 
 /// A document as lines.
@@ -394,6 +520,8 @@ pub(crate) mod tests {
             entries: vec![(9, 1000, String::from("TEST → DONE")), (8, 500, String::from("heard 3.0"))],
             words: vec![String::from("builder: I look at the test first")],
             document: vec![String::from("ready: true")],
+            facts: vec![json!({ "fact": "moved", "to": "DONE" }), json!({ "fact": "heard" })],
+            reading: vec![String::from("landed 001 mend"), String::from("+a line"), String::from("-another")],
             ..Shown::default()
         }
     }

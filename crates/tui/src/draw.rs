@@ -3,9 +3,10 @@
 use ftl_core::run::Time;
 use ftl_view::board::{TaskRow, TaskStage};
 use ftl_view::cause::cause;
+use ftl_view::keys::{Key, of_terminal};
 use ftl_view::model::tasks::{plain, stage_word};
 use ftl_view::needs::NeedKind;
-use ftl_view::paint::safe;
+use ftl_view::paint::{one_line, safe};
 use ftl_view::relative_time::{ago, lasted};
 use ftl_view::runs;
 use ratatui::Frame;
@@ -13,10 +14,10 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use serde_json::Value as Json;
 
 use crate::desk::{Shown, time_of};
-use crate::keys::KEYS;
-use crate::state::{Screen, State, Typing};
+use crate::state::{Screen, State, TaskPane, Typing};
 
 const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -44,6 +45,9 @@ pub(crate) fn screen(frame: &mut Frame<'_>, state: &State, shown: &Shown, now: T
         Screen::System => document(frame, body, (state, shown), "System"),
     }
     frame.render_widget(Paragraph::new(foot_line(state, shown)), foot);
+    if let Some((words, line)) = &state.reading {
+        reading(frame, body, (words, *line), &shown.reading);
+    }
     if state.help {
         help(frame);
     }
@@ -61,6 +65,23 @@ fn tabs(state: &State, shown: &Shown) -> Line<'static> {
         spans.push(Span::styled(format!(" {} {name}{count} ", index + 1), style));
     }
     Line::from(spans)
+}
+
+/// What was looked at with a command, over the screen.
+fn reading(frame: &mut Frame<'_>, area: Rect, (words, line): (&str, usize), lines: &[String]) {
+    let is_diff = words.starts_with("diff");
+    let style = |line: &str| match line.as_bytes().first() {
+        Some(b'+') if is_diff => GOOD,
+        Some(b'-') if is_diff => BAD,
+        Some(b'@') if is_diff => WARNING,
+        _ => Style::new(),
+    };
+    let shown = lines.iter().skip(line).map(|line| Line::from(Span::styled(safe(line), style(line))));
+    let title =
+        format!(" ftl {} · {} of {} · Esc closes ", safe(words), (line + 1).min(lines.len()), lines.len());
+    frame.render_widget(Clear, area);
+    frame
+        .render_widget(Paragraph::new(shown.collect::<Vec<_>>()).block(Block::bordered().title(title)), area);
 }
 
 /// The bottom line: what is typed, what was said, or the keys that count here.
@@ -101,6 +122,8 @@ fn foot_line(state: &State, shown: &Shown) -> Line<'static> {
         ("override", "O override"),
         ("resume", "r again"),
         ("drive", "r go on"),
+        ("retry", "r again"),
+        ("put_away", "x put away"),
         ("stop", "S stop"),
     ];
     words.extend(keys.iter().filter(|(order, _)| can.contains(order)).map(|(_, words)| *words));
@@ -130,6 +153,9 @@ fn text(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>
 
 /// Two halves: beside each other where it is wide enough, else the one that is chosen.
 fn halves(area: Rect, state: &State) -> (Option<Rect>, Option<Rect>) {
+    if state.full {
+        return if state.right { (None, Some(area)) } else { (Some(area), None) };
+    }
     if area.width >= 100 {
         let [left, right] =
             Layout::horizontal([Constraint::Percentage(58), Constraint::Percentage(42)]).areas(area);
@@ -151,6 +177,7 @@ fn you(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Tim
                 NeedKind::Held | NeedKind::Blocked => ("✗", BAD),
                 NeedKind::Question | NeedKind::Word => ("?", WARNING),
                 NeedKind::Interrupted => ("▪", WARNING),
+                NeedKind::Landing => ("↓", WARNING),
                 NeedKind::Limit => ("!", WARNING),
             };
             let behind = if need.behind.tasks > 0 {
@@ -160,7 +187,7 @@ fn you(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Tim
             };
             Line::from(vec![
                 Span::styled(format!("{sign} "), style),
-                Span::raw(safe(&need.text)),
+                Span::raw(one_line(&need.text)),
                 Span::styled(behind, QUIET),
             ])
         });
@@ -177,9 +204,9 @@ fn you(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Tim
             QUIET,
         )),
         Line::from(""),
-        Line::from(safe(&need.text)),
-        Line::from(""),
     ];
+    lines.extend(need.text.lines().map(|line| Line::from(safe(line))));
+    lines.push(Line::from(""));
     for (at, choice) in need.choices.iter().enumerate() {
         lines.push(Line::from(format!("a {}  {}", at + 1, safe(choice))));
     }
@@ -317,10 +344,8 @@ fn task(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Ti
                 lines.push(Line::from(format!("after {}", safe(&row.depends.join(" ")))));
             }
             if let Some(model) = &shown.model {
-                let one = model.board.last_of(&row.seq).and_then(|id| model.board.machine().instance(id));
-                let visited = one
-                    .map(|one| one.visited.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → "));
-                lines.extend(visited.map(|path| Line::from(safe(&path))));
+                lines.extend(shown.brief.iter().map(|line| Line::from(Span::styled(safe(line), QUIET))));
+                lines.extend(path_lines(&shown.steps.path));
                 for (kind, took) in model.timeline.sums(&row.seq, now) {
                     lines.push(Line::from(Span::styled(format!("{kind:?} {}", lasted(took)), QUIET)));
                 }
@@ -331,18 +356,91 @@ fn task(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown, now: Ti
         text(frame, left, "Task", lines);
     }
     let Some(right) = right else { return };
+    if state.pane == TaskPane::Verdicts {
+        return text(frame, right, "What gates said", verdict_lines(&shown.steps.verdicts));
+    }
     let lines = shown.words.iter().map(|word| Line::from(safe(word))).collect();
     list(frame, right, "What its agents say", lines, (!shown.words.is_empty()).then_some(state.cursor));
 }
 
+/// The path of a task, a line for each attempt: states with how often they were visited.
+fn path_lines(path: &[Json]) -> Vec<Line<'static>> {
+    let mut attempts: Vec<(u64, Vec<String>)> = Vec::new();
+    for step in path {
+        let instance = step[2].as_u64().unwrap_or(0);
+        let visits = step[5]
+            .as_u64()
+            .filter(|visits| *visits > 1)
+            .map_or_else(String::new, |visits| format!("@{visits}"));
+        let state = format!("{}{visits}", step[4].as_str().unwrap_or_default());
+        match attempts.last_mut() {
+            Some((last, states)) if *last == instance => states.push(state),
+            Some(_) | None => attempts.push((instance, vec![state])),
+        }
+    }
+    attempts.iter().map(|(_, states)| Line::from(safe(&states.join(" → ")))).collect()
+}
+
+/// What gates said, the last first: base, work and merged where they are known.
+fn verdict_lines(verdicts: &[Json]) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for one in verdicts.iter().rev() {
+        let value = &one["value"];
+        let (word, style) = match (value["passed"].as_bool(), value["status"].as_str()) {
+            (Some(true), _) | (None, Some("landed")) => ("✓", GOOD),
+            (Some(false), _) | (None, Some(_)) => ("✗", BAD),
+            (None, None) => ("·", QUIET),
+        };
+        let base = match value["red_before"].as_bool() {
+            Some(true) => "  failed before",
+            Some(false) => "  passed before",
+            None => "",
+        };
+        let name = one["action"].as_str().unwrap_or_default();
+        lines.push(Line::from(vec![
+            Span::styled(format!("{word} {name}"), style),
+            Span::styled(format!("{base}  entry {}", one["entry"]), QUIET),
+        ]));
+        let summary = value["summary"].as_str().unwrap_or_default();
+        lines.extend(summary.lines().take(4).map(|line| Line::from(format!("    {}", safe(line)))));
+    }
+    if lines.is_empty() {
+        lines.push(Line::from("No gate has looked yet."));
+    }
+    lines
+}
+
 fn journal(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
-    let fits = |line: &str| line.to_lowercase().contains(&state.filter.to_lowercase());
-    let lines = shown.entries.iter().filter(|(.., line)| fits(line)).map(|(seq, at, line)| {
-        Line::from(vec![Span::styled(format!("{seq:>6} {} ", time_of(*at)), QUIET), Span::raw(safe(line))])
-    });
-    let title =
-        format!("Journal of {} · Enter goes back to an entry", state.run.as_deref().unwrap_or("no run"));
-    list(frame, area, &title, lines.collect(), (!shown.entries.is_empty()).then_some(state.cursor));
+    let (left, right) = halves(area, state);
+    if let Some(left) = left {
+        let lines = shown.entries_of(state).into_iter().map(|at| {
+            let (seq, at, line) = &shown.entries[at];
+            let head = Span::styled(format!("{seq:>6} {} ", time_of(*at)), QUIET);
+            Line::from(vec![head, Span::raw(safe(line))])
+        });
+        let title =
+            format!("Journal of {} · Enter goes back to an entry", state.run.as_deref().unwrap_or("no run"));
+        list(frame, left, &title, lines.collect(), (!shown.entries.is_empty()).then_some(state.cursor));
+    }
+    let (Some(right), Some(fact)) = (right, shown.chosen_fact(state)) else { return };
+    let whole = serde_json::to_string_pretty(fact).unwrap_or_default();
+    text(frame, right, "The fact in full", whole.lines().map(|line| Line::from(safe(line))).collect());
+}
+
+/// How an amount grew, as one line of blocks: a place for each stretch of the run.
+fn spark(points: &[(Time, u64)], wide: usize) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let (Some((first, _)), Some((last, most))) = (points.first(), points.last()) else {
+        return String::new();
+    };
+    let took = last.saturating_sub(*first).max(1);
+    let place = |at: usize| {
+        let until = first + took * (at as u64 + 1) / wide as u64;
+        let reached =
+            points.iter().take_while(|(when, _)| *when <= until).last().map_or(0, |(_, amount)| *amount);
+        BLOCKS[usize::try_from(reached * 7 / (*most).max(1)).unwrap_or(7).min(7)]
+    };
+    (0..wide).map(place).collect()
 }
 
 fn money(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
@@ -356,6 +454,15 @@ fn money(frame: &mut Frame<'_>, area: Rect, state: &State, shown: &Shown) {
         lines.push(Line::from(format!("{:<18} {bar} {}", safe(name), runs::spent_and_aside(name, spent))));
     }
     if let Some(model) = &shown.model {
+        let (all, points) = (&model.ledger.all, &model.ledger.points);
+        let is_paid = all.money > 0;
+        let grew: Vec<(Time, u64)> =
+            points.iter().map(|point| (point.at, if is_paid { point.money } else { point.tokens })).collect();
+        if grew.last().is_some_and(|(_, amount)| *amount > 0) {
+            let wide = usize::from(area.width.saturating_sub(40)).clamp(10, 60);
+            let name = if is_paid { "money grew" } else { "tokens grew" };
+            lines.push(Line::from(format!("{name:<18} {}", spark(&grew, wide))));
+        }
         lines.push(Line::from(""));
         lines.push(Line::from(Span::styled(
             "role               input   cached   output   tokens     money",
@@ -387,14 +494,17 @@ fn document(frame: &mut Frame<'_>, area: Rect, (state, shown): (&State, &Shown),
 
 fn help(frame: &mut Frame<'_>) {
     let area = frame.area();
-    let (wide, high) = (area.width.min(78), area.height.min(u16::try_from(KEYS.len()).unwrap_or(20) + 2));
+    let keys: Vec<Key> = of_terminal().collect();
+    let (wide, high) = (area.width.min(100), area.height.min(u16::try_from(keys.len()).unwrap_or(20) + 2));
     let place = Rect::new((area.width - wide) / 2, (area.height - high) / 2, wide, high);
-    let lines: Vec<Line<'static>> = KEYS
-        .iter()
-        .map(|(key, does)| Line::from(vec![Span::styled(format!("{key:<20} "), STRONG), Span::raw(*does)]))
-        .collect();
+    let line =
+        |key: &Key| Line::from(vec![Span::styled(format!("{:<8} ", key.key), STRONG), Span::raw(key.does)]);
+    let lines: Vec<Line<'static>> = keys.iter().map(line).collect();
     frame.render_widget(Clear, place);
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" Keys ")), place);
+    let all = Paragraph::new(lines);
+    // Where there is no room for a frame, the keys are worth more than it.
+    let is_high = usize::from(area.height) >= keys.len() + 2;
+    frame.render_widget(if is_high { all.block(Block::bordered().title(" Keys ")) } else { all }, place);
 }
 
 #[cfg(test)]
@@ -442,6 +552,45 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_lies_over_every_screen_and_the_chosen_half_can_be_alone() {
+        for size in [(80, 24), (200, 60)] {
+            let state = State { reading: Some((String::from("diff abcdefgh"), 1)), ..State::default() };
+            let picture = drawn(&state, size);
+            assert!(picture.contains("+a line") && !picture.contains("landed 001 mend"), "{picture}");
+            assert!(picture.contains("2 of 3") && !picture.contains("Land it?"), "{picture}");
+            let run = Some(String::from("abcdefgh"));
+            let state = State { screen: Screen::Journal, run, right: true, full: true, ..State::default() };
+            let picture = drawn(&state, size);
+            assert!(picture.contains("\"to\": \"DONE\"") || picture.contains("to"), "{picture}");
+            assert!(
+                picture.contains("The fact in full") && !picture.contains("Enter goes back"),
+                "{picture}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_amount_grows_from_the_left_to_the_right() {
+        assert_eq!(spark(&[(0, 0), (50, 50), (100, 100)], 4), "▁▄▄█");
+        assert_eq!(spark(&[], 4), "");
+    }
+
+    #[test]
+    fn what_gates_said_stands_behind_tab() {
+        let verdict = serde_json::json!({ "entry": 7, "action": "verify.run", "instance": 1,
+            "value": { "passed": false, "red_before": true, "summary": "1 of 3 failed" } });
+        let step = |to: &str, visits: u64| serde_json::json!([7, 1, 1, null, to, visits, ""]);
+        let lines: Vec<String> = verdict_lines(&[verdict]).iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["✗ verify.run  failed before  entry 7", "    1 of 3 failed"]);
+        let path: Vec<String> =
+            path_lines(&[step("READ", 1), step("VERIFY", 1), step("RETRY", 1), step("VERIFY", 2)])
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+        assert_eq!(path, ["READ → VERIFY → RETRY → VERIFY@2"]);
+    }
+
+    #[test]
     fn the_board_tells_how_far_each_task_is() {
         let state = State { screen: Screen::Board, run: Some(String::from("abcdefgh")), ..State::default() };
         let picture = drawn(&state, (120, 30));
@@ -463,9 +612,11 @@ mod tests {
             picture.contains("a answer") && picture.contains("S stop") && !picture.contains("R raise"),
             "{picture}"
         );
-        let picture = drawn(&State { help: true, ..State::default() }, (100, 40));
-        for (key, _) in KEYS {
-            assert!(picture.contains(key), "{key}\n{picture}");
+        for size in [(100, 40), (80, 24)] {
+            let picture = drawn(&State { help: true, ..State::default() }, size);
+            for key in of_terminal() {
+                assert!(picture.contains(key.does), "{}\n{picture}", key.key);
+            }
         }
     }
 

@@ -59,6 +59,7 @@ fn turn(desk: &mut Desk, terminal: &mut ratatui::DefaultTerminal) -> std::io::Re
             continue;
         }
         drawn = None;
+        desk.look_again();
         let Event::Key(typed) = read()? else { continue };
         if typed.kind == KeyEventKind::Release {
             continue;
@@ -68,7 +69,13 @@ fn turn(desk: &mut Desk, terminal: &mut ratatui::DefaultTerminal) -> std::io::Re
             Effect::None => {}
             Effect::Quit => return Ok(()),
             Effect::Send { run, order, name } => state.note = desk.send(&run, order, &name),
-            Effect::Look(words) => state.note = desk.look(&words),
+            Effect::Recall(words) => desk.recall(&words),
+            Effect::Look(words) => {
+                state.note = desk.look(&words);
+                if !state.note.is_empty() {
+                    state.reading = None;
+                }
+            }
         }
     }
 }

@@ -65,6 +65,8 @@ pub(crate) enum Effect {
     },
     /// A command that looks.
     Look(String),
+    /// Lessons that are looked for.
+    Recall(String),
 }
 
 /// What is being typed at the bottom.
@@ -96,8 +98,46 @@ pub(crate) struct State {
     pub(crate) at: Option<u64>,
     pub(crate) folded: bool,
     pub(crate) right: bool,
+    /// Which half of a task is shown at its right: what its agents say, or what gates said.
+    pub(crate) pane: TaskPane,
+    /// Whether the chosen half has the whole screen.
+    pub(crate) full: bool,
+    /// What is read over everything else, and from which line on.
+    pub(crate) reading: Option<(String, usize)>,
     pub(crate) help: bool,
 }
+
+/// The right half of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TaskPane {
+    #[default]
+    Words,
+    Verdicts,
+}
+
+/// The words that a command is completed from: screens, and commands that look.
+const VERBS: [&str; 20] = [
+    "you",
+    "runs",
+    "board",
+    "task",
+    "journal",
+    "money",
+    "lessons",
+    "system",
+    "status",
+    "why",
+    "diff",
+    "salvage",
+    "agents",
+    "config",
+    "doctor",
+    "protocols",
+    "query",
+    "stats",
+    "related",
+    "quit",
+];
 
 /// How many rows a page is.
 const PAGE: usize = 15;
@@ -112,6 +152,10 @@ impl State {
             self.help = false;
             return Effect::None;
         }
+        if let Some(reading) = self.reading.take() {
+            self.reading = Self::on_reading(reading, key, shown.reading.len());
+            return Effect::None;
+        }
         if let Some(typing) = self.typing.take() {
             return self.on_typing(typing, key);
         }
@@ -122,12 +166,51 @@ impl State {
             Key::Up => self.cursor = self.cursor.saturating_sub(1),
             Key::PageDown => self.cursor = (self.cursor + PAGE).min(last),
             Key::PageUp => self.cursor = self.cursor.saturating_sub(PAGE),
+            Key::Tab if self.screen == Screen::Task => {
+                self.right = true;
+                self.pane = if self.pane == TaskPane::Words { TaskPane::Verdicts } else { TaskPane::Words };
+            }
             Key::Tab => self.right = !self.right,
             Key::Enter => self.enter(shown),
             Key::Escape | Key::Back => self.leave(),
             Key::Interrupt => return Effect::Quit,
         }
         Effect::None
+    }
+
+    /// What a key does to what is read; nothing is read any more where it closes.
+    fn on_reading((words, line): (String, usize), key: Key, lines: usize) -> Option<(String, usize)> {
+        let last = lines.saturating_sub(1);
+        let line = match key {
+            Key::Down | Key::Letter('j') => (line + 1).min(last),
+            Key::Up | Key::Letter('k') => line.saturating_sub(1),
+            Key::PageDown | Key::Letter(' ') => (line + PAGE).min(last),
+            Key::PageUp => line.saturating_sub(PAGE),
+            Key::Letter(_) | Key::Enter | Key::Escape | Key::Back | Key::Tab | Key::Interrupt => return None,
+        };
+        Some((words, line))
+    }
+
+    /// Looks at something with a command, and reads it.
+    fn look(&mut self, words: String) -> Effect {
+        self.reading = Some((words.clone(), 0));
+        Effect::Look(words)
+    }
+
+    /// The chosen run or task as commands name it.
+    fn chosen(&self, shown: &Shown) -> Option<String> {
+        let run = if self.screen.is_of_a_run() { self.run.clone() } else { shown.chosen_run(self) }?;
+        let task = match self.screen {
+            Screen::Board => shown.chosen_task(self),
+            Screen::Task => self.task.clone(),
+            Screen::You
+            | Screen::Runs
+            | Screen::Journal
+            | Screen::Money
+            | Screen::Lessons
+            | Screen::System => None,
+        };
+        Some(task.map_or_else(|| run.clone(), |task| format!("{run}/{task}")))
     }
 
     fn on_letter(&mut self, letter: char, shown: &Shown) -> Effect {
@@ -148,12 +231,25 @@ impl State {
             'f' => self.at = None,
             '[' => self.at = Some(self.at.unwrap_or(shown.head).saturating_sub(1).max(1)),
             ']' => self.at = self.at.map(|at| at + 1).filter(|at| *at < shown.head),
-            'w' => self.go(Screen::Board),
+            'w' | 'd' => match self.chosen(shown) {
+                Some(chosen) => {
+                    return self.look(format!("{} {chosen}", if letter == 'w' { "why" } else { "diff" }));
+                }
+                None => self.note = String::from("no run is chosen"),
+            },
+            'l' => {
+                if let Some(run) = shown.chosen_run(self).filter(|_| !self.screen.is_of_a_run()) {
+                    (self.run, self.at, self.task) = (Some(run), None, None);
+                }
+                self.go(Screen::Journal);
+            }
+            'z' => self.full = !self.full,
             'a' => return self.begin(shown, &["answer", "say"]),
             'R' => return self.begin(shown, &["raise"]),
             'O' => return self.begin(shown, &["override"]),
             'S' => return self.begin(shown, &["stop"]),
-            'r' => return self.begin(shown, &["resume", "drive"]),
+            'r' => return self.begin(shown, &["resume", "drive", "retry"]),
+            'x' => return self.begin(shown, &["put_away"]),
             'c' => {
                 self.note =
                     shown.actions(self).first().map(|(_, one)| one.command.clone()).unwrap_or_default()
@@ -198,6 +294,7 @@ impl State {
                 }
             }
             (Key::Letter(letter), _) => self.typed.push(letter),
+            (Key::Tab, Typing::Command) => self.complete(),
             (Key::Back, _) => drop(self.typed.pop()),
             (Key::Enter, _) => return self.on_typed(typing),
             (Key::Tab | Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::Interrupt, _) => {}
@@ -210,6 +307,10 @@ impl State {
     fn on_typed(&mut self, typing: Typing) -> Effect {
         let text = std::mem::take(&mut self.typed);
         match typing {
+            Typing::Filter if self.screen == Screen::Lessons => {
+                self.cursor = 0;
+                Effect::Recall(text)
+            }
             Typing::Filter => {
                 (self.filter, self.cursor) = (text, 0);
                 Effect::None
@@ -241,7 +342,18 @@ impl State {
                 self.go(*screen);
                 Effect::None
             }
-            (None, words) => Effect::Look(words.trim_start_matches("ftl ").to_owned()),
+            (None, "") => Effect::None,
+            (None, words) => self.look(words.trim_start_matches("ftl ").to_owned()),
+        }
+    }
+
+    /// Completes the word that is typed: the first that begins so.
+    fn complete(&mut self) {
+        let typed = self.typed.trim_start_matches("ftl ").to_owned();
+        // A second press goes on to the next one.
+        let begins = |verb: &&&str| verb.starts_with(&typed) && **verb != typed;
+        if let Some(verb) = VERBS.iter().find(begins) {
+            (*verb).clone_into(&mut self.typed);
         }
     }
 
@@ -340,7 +452,41 @@ mod tests {
         assert_eq!(press(&mut state, ":money\n"), Effect::None);
         assert_eq!(state.screen, Screen::Money);
         assert_eq!(press(&mut state, ":ftl doctor\n"), Effect::Look(String::from("doctor")));
+        assert_eq!(state.reading, Some((String::from("doctor"), 0)));
+        press(&mut state, "jj");
+        assert_eq!(state.reading, Some((String::from("doctor"), 2)), "it has three lines");
+        press(&mut state, "jq");
+        assert_eq!(
+            (state.reading.take(), state.screen),
+            (None, Screen::Money),
+            "the first other key closes it"
+        );
         assert_eq!(press(&mut state, "q"), Effect::Quit);
+    }
+
+    #[test]
+    fn what_is_chosen_is_looked_at_with_a_key() {
+        let run = Some(String::from("abcdefgh"));
+        let mut state = State { screen: Screen::Board, run, cursor: 2, ..State::default() };
+        assert_eq!(press(&mut state, "d"), Effect::Look(String::from("diff abcdefgh/003")));
+        let mut state = State { screen: Screen::Runs, ..State::default() };
+        assert_eq!(press(&mut state, "w"), Effect::Look(String::from("why abcdefgh")));
+        let mut state = State { screen: Screen::Runs, ..State::default() };
+        press(&mut state, "l");
+        assert_eq!((state.screen, state.run.as_deref()), (Screen::Journal, Some("abcdefgh")));
+        let mut state = State { screen: Screen::Lessons, ..State::default() };
+        assert_eq!(press(&mut state, "/octal\n"), Effect::Recall(String::from("octal")));
+    }
+
+    #[test]
+    fn a_command_is_completed() {
+        let mut state = State::default();
+        press(&mut state, ":d");
+        state.take(Key::Tab, &shown());
+        assert_eq!(state.typed, "diff");
+        press(&mut state, " abcdefgh");
+        state.take(Key::Tab, &shown());
+        assert_eq!(state.typed, "diff abcdefgh", "nothing begins so");
     }
 
     #[test]

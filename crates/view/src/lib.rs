@@ -11,7 +11,9 @@
 //! | `runs` | that summary in words, and what a person can type |
 //! | `model` | a run as every face shows it: tasks, time, money, places in a drawing |
 //! | `needs`, `actions` | what waits for a person over all runs; what can be done about it |
+//! | `notices` | what a person is told of when nobody looks |
 //! | `board` | a flow or a story: tasks, steps, news, the report at the end |
+//! | `keys` | the one table of keys |
 //! | `fold`, `lines` | the entries that a person reads; an entry as one line |
 //! | `cause` | why something ended or stands still, in plain words |
 //! | `snapshot` | a board as bytes, to be read back |
@@ -21,9 +23,11 @@ pub mod actions;
 pub mod board;
 pub mod cause;
 pub mod fold;
+pub mod keys;
 pub mod lines;
 pub mod model;
 pub mod needs;
+pub mod notices;
 pub mod paint;
 pub mod relative_time;
 pub mod runs;

@@ -2,11 +2,11 @@
 //!
 //! Cards are ranked by what waits behind them, not by their age: the answer that sets most free comes first.
 
-use ftl_core::run::{Instance, InstanceId, Run, Time};
+use ftl_core::run::{End, Instance, InstanceId, Run, Time};
 use serde::Serialize;
 
 use crate::actions::{Known, PersonAction, actions, open_questions};
-use crate::board::TaskStage;
+use crate::board::{TaskRow, TaskStage};
 use crate::cause::cause;
 use crate::model::RunModel;
 use crate::model::tasks::plain;
@@ -17,6 +17,9 @@ pub const NEAR: u64 = 80;
 
 /// How many cards one run has; what else waits in it stands on its own page.
 pub const MAX_NEEDS: usize = 50;
+
+/// How many blocked tasks a card tells of.
+const MAX_TOLD: usize = 4;
 
 /// One thing that waits for a person.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,6 +64,8 @@ pub enum NeedKind {
     Interrupted,
     /// A task ended without success, and its work is kept.
     Blocked,
+    /// What was built is not on the person's branch.
+    Landing,
     /// A limit is nearly reached.
     Limit,
 }
@@ -109,13 +114,60 @@ pub fn needs(
     cards
 }
 
+/// What waits comes before what has ended, and that before a limit.
+fn order_of(kind: NeedKind) -> u8 {
+    match kind {
+        NeedKind::Question | NeedKind::Word | NeedKind::Held | NeedKind::Interrupted => 2,
+        NeedKind::Blocked | NeedKind::Landing => 1,
+        NeedKind::Limit => 0,
+    }
+}
+
+/// What a run that has ended has left for the person: blocked tasks whose work is kept, or work that is not on their branch.
+/// `is_merged` says that the person has taken it over by themselves.
+pub fn left_over(name: &str, model: &RunModel, summary: &Summary, is_merged: bool) -> Option<Need> {
+    let end = model.board.machine().end()?;
+    // Whoever stopped it knows of it.
+    if matches!(end, End::Stopped | End::Cancelled) || is_merged {
+        return None;
+    }
+    let rows = model.board.rows();
+    let is_blocked = |row: &&TaskRow| matches!(row.stands, TaskStage::Blocked(_));
+    let blocked: Vec<&TaskRow> = rows.iter().filter(is_blocked).collect();
+    let landed = rows.iter().filter(|row| matches!(row.stands, TaskStage::Landed(_))).count();
+    let landing = model.board.landing(&name);
+    let card = Card { name, model, summary };
+    match (blocked.as_slice(), landing.not_landed()) {
+        ([], Some(why)) if landed > 0 => Some(card.landing(why)),
+        ([], Some(_) | None) => None,
+        (blocked, _) => Some(card.blocked(blocked, rows.len())),
+    }
+}
+
 /// The cards of all runs, what sets most free first; of two equal ones the older.
 pub fn rank(cards: &mut [Need]) {
     cards.sort_by(|left, right| {
-        let weight =
-            |need: &Need| (need.kind != NeedKind::Limit, need.behind.tasks, need.behind.money_per_minute);
+        let weight = |need: &Need| (order_of(need.kind), need.behind.tasks, need.behind.money_per_minute);
         weight(right).cmp(&weight(left)).then(left.since.cmp(&right.since)).then(left.id.cmp(&right.id))
     });
+}
+
+/// An order without anything to fill in.
+fn plain_action(order: &'static str, label: &str, command: String) -> PersonAction {
+    PersonAction {
+        order,
+        label: label.to_owned(),
+        command,
+        body: serde_json::json!({ "order": order }),
+        needs_reason: false,
+        takes: None,
+        choices: Vec::new(),
+    }
+}
+
+/// A mark of the inbox, which changes nothing of the run.
+fn put_away(run: &str) -> PersonAction {
+    plain_action("put_away", "Put it away", format!("ftl why {run}"))
 }
 
 /// What all cards of a run have in common.
@@ -216,6 +268,45 @@ impl Card<'_> {
             choices: Vec::new(),
         }];
         Some(card)
+    }
+
+    fn blocked(&self, blocked: &[&TaskRow], all: usize) -> Need {
+        let run = self.name;
+        let told = blocked.iter().take(MAX_TOLD).map(|row| {
+            let why =
+                if let TaskStage::Blocked(why) = &row.stands { plain(&cause(why)) } else { String::new() };
+            format!("{} {}: {why}", row.seq, row.slug)
+        });
+        let told: Vec<String> = told.collect();
+        let more = blocked.len().saturating_sub(MAX_TOLD);
+        let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+        let mut card = self.blank(NeedKind::Blocked, 0, "left_over");
+        card.text = format!(
+            "{} of {all} tasks are blocked; their work is kept\n{}{more}",
+            blocked.len(),
+            told.join("\n")
+        );
+        card.behind.tasks = self
+            .model
+            .board
+            .rows()
+            .iter()
+            .filter(|row| matches!(row.stands, TaskStage::Unreachable(_)))
+            .count();
+        card.behind.money_per_minute = 0;
+        let retry = format!("ftl retry {run}");
+        card.actions = vec![plain_action("retry", "Try them again", retry), put_away(run)];
+        card
+    }
+
+    fn landing(&self, why: &str) -> Need {
+        let mut card = self.blank(NeedKind::Landing, 0, "left_over");
+        card.text = plain(why);
+        card.behind.money_per_minute = 0;
+        // It is the person's own branch: they merge it themselves.
+        let merge = format!("git merge ftl/{}", self.name);
+        card.actions = vec![plain_action("type", "Take it over", merge), put_away(self.name)];
+        card
     }
 
     /// Money a minute over the whole run so far.

@@ -342,7 +342,7 @@ fn wait_of(open: &Open) -> Option<(WaitSubject, String, Option<Time>)> {
 }
 
 /// What a run is for: the input that says so, else its first text.
-fn title(root: &Instance) -> String {
+pub(crate) fn title(root: &Instance) -> String {
     let named = ["objective", "story", "brief", "task"].iter().find_map(|name| root.inputs.get(*name));
     let text = named.and_then(Value::as_text).or_else(|| root.inputs.values().find_map(Value::as_text));
     shorten(text.unwrap_or_default())

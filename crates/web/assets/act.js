@@ -86,7 +86,7 @@ export async function act(run, action, choice) {
  * @param {string} run @param {Action[]} actions @param {string} key */
 export function buttons(run, actions, key) {
   if (!speaks()) return h('div', null, actions.map((one) => h('div', null, command(one.command))));
-  const all = actions.flatMap((action, at) => {
+  const all = actions.filter((one) => one.order !== 'type').flatMap((action, at) => {
     const choices = action.choices ?? [];
     const one = (/** @type {string} */ label, /** @type {string|undefined} */ choice, /** @type {number} */ place) => {
       const words = choice === undefined ? action.command : action.command.replace('VALUE', choice);
@@ -101,6 +101,7 @@ export function buttons(run, actions, key) {
     return choices.length ? choices.map((choice, place) => one(choice, choice, place)) : [one(action.label, undefined, 0)];
   });
   const words = actions.map((one) => h('li', null, command(one.command)));
-  return h('div', null, h('div.row', null, all),
+  const typed = actions.filter((one) => one.order === 'type').map((one) => h('span.row', null, `${one.label}:`, command(one.command)));
+  return h('div', null, h('div.row', null, typed, all),
     h('details', null, h('summary.quiet', null, 'The same as commands'), h('ul', null, words)));
 }

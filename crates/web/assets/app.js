@@ -2,15 +2,15 @@
 // The page itself: where one is, the keys, the badge, the colours.
 
 import { command, fill, h } from './dom.js';
-import { checkChain, follow, get, isFile, open, readFrom } from './api.js';
-import { fresh, lessons, protocols, runs, system, you } from './pages.js';
+import { checkChain, follow, get, isFile, me, open, post, readFrom } from './api.js';
+import { runs, you } from './pages.js';
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
 const top_ = /** @type {HTMLElement} */ (document.getElementById('top'));
 const PLACES = /** @type {[string, string, string][]} */ ([['', 'You', 'y'], ['runs', 'Runs', 'r'], ['lessons', 'Lessons', 'l'], ['protocols', 'Protocols', 'p'], ['new', 'New', 'n'], ['system', 'System', 's']]);
 
-/** The one table of keys: the page's help is made of it. */
-const KEYS = /** @type {[string, string][]} */ ([['g y', 'You'], ['g r', 'Runs'], ['g l', 'Lessons'], ['g p', 'Protocols'], ['g n', 'New'], ['g s', 'System'], ['/', 'filter'], ['j k', 'next, previous'], ['Enter', 'open'], ['1 … 9', 'choose an answer'], ['[ ]', 'one entry back, on'], ['space', 'play the journal'], ['Ctrl K', 'go anywhere'], ['?', 'these keys'], ['Esc', 'back']]);
+/** The keys of the page, as the one table of `ftl-view` has them: a test compares them. */
+const KEYS = /** @type {[string, string][]} */ ([['g y', 'You'], ['g r', 'Runs'], ['g l', 'Lessons'], ['g p', 'Protocols'], ['g n', 'New'], ['g s', 'System'], ['j k', 'next, previous; ↑ ↓ too'], ['Enter', 'open'], ['Esc', 'back'], ['/', 'filter; on Lessons what is looked for'], ['Ctrl K', 'go anywhere'], ['1 … 9', 'one of the choices of what is asked; in the terminal behind a'], ['[ ]', 'one entry back, on: the whole run as it stood then'], ['Space', 'play the journal'], ['z', 'fold the waves of a graph, and unfold them'], ['n p', 'next, previous: a change of a diff, a task of a large graph'], ['+ - 0', 'nearer, farther, all of a large graph'], ['?', 'these keys']]);
 
 /** @type {any} */
 let page = null;
@@ -76,19 +76,18 @@ async function show() {
       const { taskPage } = await import('./task.js');
       next = await taskPage(run, seq, query);
     } else if (first === 'runs' && run && tab === 'changes' && query.get('task')) {
-      const { changes } = await import('./task.js');
+      const { changes } = await import('./diff.js');
       const body = h('div');
-      await changes(run, query.get('task'), body);
-      next = { node: h('div', null, h('p', null, h('a', { href: `#/runs/${run}/tasks/${query.get('task')}` }, '← the task')), h('h1', null, `Changes of ${query.get('task')}`), body), title: 'Changes' };
+      const { keys } = await changes(run, query.get('task'), body);
+      next = { keys, node: h('div', null, h('p', null, h('a', { href: `#/runs/${run}/tasks/${query.get('task')}` }, '← the task')), h('h1', null, `Changes of ${query.get('task')}`), body), title: 'Changes' };
     } else if (first === 'runs' && run) {
       const { runPage } = await import('./run.js');
       next = await runPage(run, tab || 'graph', query, go);
     } else if (first === 'runs') next = await runs();
-    else if (first === 'lessons') next = await lessons();
-    else if (first === 'protocols') next = await protocols(run ?? '');
-    else if (first === 'new') next = await fresh(go);
-    else if (first === 'system') next = await system();
-    else next = await you();
+    else if (first === 'lessons' || first === 'protocols' || first === 'new' || first === 'system') {
+      const { fresh, lessons, protocols, system } = await import('./more.js');
+      next = await (first === 'lessons' ? lessons(run ?? '') : first === 'protocols' ? protocols(run ?? '') : first === 'new' ? fresh(go) : system());
+    } else next = await you();
     if (mine !== turn) { next.end?.(); return; }
     page = next;
     main.replaceChildren(page.node);
@@ -141,6 +140,13 @@ async function begin() {
   }
   const chain = document.getElementById('chain');
   if (chain) checkChain().then((text) => { chain.textContent = text; chain.className = text.startsWith('✓') ? 'good' : 'bad'; });
+  if (!isFile() && me.may.includes('speak')) {
+    // Whoever looks is told here, and by no message.
+    const look = () => { if (document.hasFocus()) post('looks', {}).catch(() => {}); };
+    window.setInterval(look, 45000);
+    window.addEventListener('focus', look);
+    look();
+  }
   window.addEventListener('hashchange', show);
   await show();
 }

@@ -4,20 +4,23 @@
 import { clock, h, lasted, money, short, table } from './dom.js';
 
 const KINDS = /** @type {Record<string, string>} */ ({
-  agent: 'an agent works', check: 'checks', slot: 'waits for a slot', person: 'waits for a person', service: 'waits for a service', land: 'lands', work: 'other work',
+  agent: 'an agent works', check: 'checks', slot: 'waits for a slot', file: 'waits for a file', person: 'waits for a person', service: 'waits for a service', land: 'lands', work: 'other work',
 });
 
 /** A stretch in which nothing at all happens is folded when it is longer than this, in milliseconds. */
 const IDLE = 120000;
 
-/** @param {{began: number, now: number, rows: {task: string, label: string|null, bars: any[][]}[]}} data
- * @param {(seq: string) => string} link */
-export function timeline(data, link) {
+/** @param {{began: number, now: number, critical?: string[], rows: {task: string, label: string|null, bars: any[][]}[]}} data
+ * @param {(seq: string) => string} link @param {string} [order] */
+export function timeline(data, link, order = 'begin') {
   const scale = folded(data);
   const wide = 1000;
   const across = (/** @type {number} */ at) => (scale.to(at) / Math.max(1, scale.length)) * wide;
   const names = 190;
-  const rows = [...data.rows].sort((a, b) => (a.bars[0]?.[0] ?? 0) - (b.bars[0]?.[0] ?? 0));
+  const used = new Set(data.rows.flatMap((row) => row.bars.map((bar) => bar[2])));
+  const on = new Map((data.critical ?? []).map((task, at) => [task, at]));
+  const by = (/** @type {any} */ row) => (order === 'critical' ? on.get(row.task) ?? 1e6 : 0);
+  const rows = [...data.rows].sort((a, b) => by(a) - by(b) || (a.bars[0]?.[0] ?? 0) - (b.bars[0]?.[0] ?? 0));
   const high = rows.length * 26 + 34;
   const lines = rows.map((row, at) => {
     const y = at * 26 + 6;
@@ -27,7 +30,8 @@ export function timeline(data, link) {
       const text = `${label}: ${KINDS[kind] ?? kind} (${what}), ${lasted((to ?? data.now) - from)}, entry ${entry}`;
       return h('rect', { class: `bar-${kind}`, x: names + x, y, width: Math.max(1.5, end - x), height: 18, rx: 2 }, h('title', null, text));
     });
-    const name = label.length > 26 ? `${label.slice(0, 25)}…` : label;
+    const mark = on.size > 1 && on.has(row.task) ? '◆ ' : '';
+    const name = `${mark}${label.length > 24 ? `${label.slice(0, 23)}…` : label}`;
     const place = document.createElementNS('http://www.w3.org/2000/svg', 'a');
     if (row.label) place.setAttribute('href', link(row.task));
     place.append(h('text', { x: 2, y: y + 14 }, name));
@@ -44,7 +48,7 @@ export function timeline(data, link) {
     return [row.label ?? 'the flow itself', ...Object.keys(KINDS).map((kind) => (of[kind] ? lasted(of[kind]) : ''))];
   });
   return h('div', null,
-    h('div.legend', null, Object.entries(KINDS).map(([kind, words]) => h('span', null, h('i', { class: `bar-${kind}` }), words))),
+    h('div.legend', null, Object.entries(KINDS).filter(([kind]) => used.has(kind) || ['slot', 'file', 'person'].includes(kind)).map(([kind, words]) => h('span', null, h('i', { class: `bar-${kind}` }), words)), on.size > 1 && h('span', null, '◆ on the critical path')),
     h('div.stage', { tabindex: 0, role: 'region', 'aria-label': 'Timeline' },
       h('svg.lines', { width: names + wide + 20, height: high, role: 'group', 'aria-label': 'What time went to, task by task' }, marks, folds, lines)),
     h('details', null, h('summary', null, 'The same as a table'),
@@ -92,9 +96,10 @@ export function spending(data) {
   const untold = data.all.tokens > 0 && data.all.input + data.all.output === 0;
   return h('div', null,
     h('div.card', null, Object.keys(data.meters).map((name) => meter(data.meters, name)),
-      h('div.legend', null, h('span', null, h('i.bar-agent'), 'used'), h('span', null, h('i.bar-slot'), 'set aside'), h('span', null, h('i.bar-agent.hatch'), 'some of it nobody knows: the worst case is counted'))),
+      h('div.legend', null, h('span', null, h('i.bar-agent'), 'used'), h('span', null, h('i.bar-slot'), 'set aside'), h('span', null, h('i.bar-agent.unknown'), 'some of it nobody knows: the worst case is counted'))),
     curve(data),
     untold && h('p.quiet', null, 'The agents of this run do not tell input, cached and output tokens apart.'),
+    data.models?.length > 0 && [h('h2', null, 'By model'), table('Spent by model', heads, data.models.map((/** @type {any} */ one) => row(one.name, one.bought)))],
     h('h2', null, 'By role'), table('Spent by role', heads, [...data.roles.map((/** @type {any} */ one) => row(one.name, one.bought)), row('all', data.all)]),
     h('h2', null, 'By task'), table('Spent by task', heads, data.tasks.map((/** @type {any} */ one) => row(one.name ?? 'the flow itself', one.bought))));
 }
@@ -102,20 +107,26 @@ export function spending(data) {
 /** How money or tokens grew. @param {any} data */
 function curve(data) {
   const points = data.points;
-  if (points.length < 2) return null;
+  if (points.length < 2 || data.all.tokens + data.all.money === 0) return null;
   const by = data.all.money > 0 ? 'money' : 'tokens';
   const limit = data.meters[by]?.limit ?? 0;
   const last = points[points.length - 1];
   const [wide, high] = [1000, 150];
   const near = limit && limit < last[by] * 4 ? limit : 0;
   const most = Math.max(last[by], near, 1);
-  const x = (/** @type {number} */ at) => ((at - data.began) / Math.max(1, data.now - data.began)) * wide;
+  const hit = near ? data.meters[by]?.forecast ?? 0 : 0;
+  const until = Math.max(data.now, Math.min(hit, data.now + (data.now - data.began)));
+  const x = (/** @type {number} */ at) => ((at - data.began) / Math.max(1, until - data.began)) * wide;
   const y = (/** @type {number} */ of) => high - (of / most) * (high - 14);
   const path = points.map((/** @type {any} */ one) => `${x(one.at).toFixed(1)},${y(one[by]).toFixed(1)}`).join(' ');
   const words = `${by} grew to ${by === 'money' ? money(last[by]) : short(last[by])}`;
   return h('div.card.scroll', { tabindex: 0, role: 'region', 'aria-label': 'How spending grew' },
     h('svg.lines', { width: wide, height: high + 8, role: 'img', 'aria-label': words },
+      near && hit && h('line', { x1: x(last.at), y1: y(last[by]), x2: x(Math.min(hit, until)), y2: y(hit > until ? last[by] + ((near - last[by]) * (until - last.at)) / Math.max(1, hit - last.at) : near), stroke: 'var(--agent)', 'stroke-dasharray': '3 4' }),
+      points.some((/** @type {any} */ one) => one.unknown) && h('polyline', { points: `${path} ${x(last.at)},${high} 0,${high}`, fill: 'url(#hatch)', opacity: 0.6 }),
+      near && h('text', { x: wide - 4, y: y(near) + 13, 'text-anchor': 'end' }, `the limit, ${by === 'money' ? money(near) : short(near)}`),
       near && h('line', { x1: 0, x2: wide, y1: y(near), y2: y(near), stroke: 'var(--bad)', 'stroke-dasharray': '6 4' }),
+      h('defs', null, h('pattern', { id: 'hatch', width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, h('line', { x1: 0, y1: 0, x2: 0, y2: 6, stroke: 'var(--agent)', 'stroke-width': 1.5 }))),
       h('polyline', { points: `0,${high} ${path}`, fill: 'none', stroke: 'var(--agent)', 'stroke-width': 2 }),
       h('text', { x: 4, y: 12 }, words)));
 }

@@ -8,11 +8,23 @@ export const MAX_DRAWN = 400;
 const WIDE = 176;
 const HIGH = 36;
 
-/** @typedef {{box: number[], x: number[], y: number[], edges: number[], critical: number[]}} Places */
+/** @typedef {{box: number[], x: number[], y: number[], edges: number[], critical: number[], groups?: number[][]}} Places */
+/** Whoever folds and unfolds a wave: the tasks of one depth. @typedef {(depth: number) => void} Fold */
+
+/** What a folded wave holds, in words. @param {any[][]} rows @param {number} depth @returns {[string, string, string]} */
+function wave(rows, depth) {
+  const of = /** @type {Record<string, number>} */ ({});
+  for (const row of rows) if (row[2] === depth) of[row[3]] = (of[row[3]] ?? 0) + 1;
+  const count = Object.values(of).reduce((sum, one) => sum + one, 0);
+  const words = Object.entries(of).map(([stage, many]) => `${many} ${STAGES[stage]?.[1] ?? stage}`).join(', ');
+  const worst = ['held', 'blocked', 'works', 'unreachable', 'next', 'waits', 'landed'].find((stage) => of[stage]) ?? 'waits';
+  return [`wave ${depth + 1}: ${count.toLocaleString('en')} tasks`, words, worst];
+}
 
 /** @param {Places} places @param {any[][]} rows @param {(seq: string) => string} link
- * @param {string} [search] */
-export function drawing(places, rows, link, search = '') {
+ * @param {string} [search] @param {Fold} [fold] */
+export function drawing(places, rows, link, search = '', fold = undefined) {
+  const folded = new Set((places.groups ?? []).map(([depth]) => depth));
   const critical = new Set(places.critical.slice(1).map((to, at) => `${places.critical[at]}>${to}`));
   const edges = [];
   for (let at = 0; at < places.edges.length; at += 2) {
@@ -22,8 +34,16 @@ export function drawing(places, rows, link, search = '') {
     const is = critical.has(`${from}>${to}`);
     edges.push(h('path', { class: is ? 'critical' : '', d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` }));
   }
+  const waves = (places.groups ?? []).map(([depth, at]) => {
+    const [name, words, worst] = wave(rows, depth);
+    const [x, y] = [places.x[at] + 8, places.y[at] + 8];
+    const press = () => fold?.(depth);
+    return h('g.wave', { class: worst, tabindex: 0, role: 'button', 'aria-label': `${name}: ${words}; unfold`, 'data-key': `wave-${depth}`, onclick: press, onkeydown: (/** @type {any} */ event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); event.stopPropagation(); press(); } } }, h('title', null, `${name}: ${words}`),
+      h('rect', { x: x + 5, y: y + 5, width: WIDE, height: HIGH, rx: 7 }), h('rect', { x, y, width: WIDE, height: HIGH, rx: 7 }), h('text', { x: x + 9, y: y + 15 }, `▸ ${cut(name, 24)}`), h('text', { x: x + 9, y: y + 29, 'font-size': 10, opacity: 0.75 }, cut(words, 30)));
+  });
   const boxes = rows.map((row, at) => {
-    const [seq, slug, , stands, state] = row;
+    const [seq, slug, depth, stands, state] = row;
+    if (folded.has(depth)) return null;
     const [sign, words] = STAGES[stands] ?? ['·', stands];
     const name = `${seq} ${slug}`;
     const dim = search && !name.toLowerCase().includes(search.toLowerCase()) ? ' dim' : '';
@@ -39,15 +59,17 @@ export function drawing(places, rows, link, search = '') {
   });
   const [wide, high] = [places.box[0] + 16, places.box[1] + 16];
   return h('div.stage', { tabindex: 0, role: 'region', 'aria-label': 'Graph of tasks' },
-    h('svg.graph', { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': 'Tasks and what waits for them' }, edges, boxes));
+    h('svg.graph', { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': 'Tasks and what waits for them' }, edges, boxes, waves));
 }
 
 /** @param {string} text @param {number} most */
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** The same on a canvas, for many tasks. Far away only boxes and one picture of all edges; near, names too.
- * @param {Places} places @param {any[][]} rows @param {(seq: string) => void} open */
-export function canvas(places, rows, open) {
+ * @param {Places} places @param {any[][]} rows @param {(seq: string) => void} open @param {Fold} [fold] */
+export function canvas(places, rows, open, fold = undefined) {
+  const groups = (places.groups ?? []).map(([depth, at]) => ({ depth, at, told: wave(rows, depth) }));
+  const folded = new Set(groups.map((one) => one.depth));
   const surface = /** @type {HTMLCanvasElement} */ (h('canvas', { tabindex: 0, role: 'img', 'aria-label': `Graph of ${rows.length} tasks; the table below says the same` }));
   const node = h('div.stage', { style: { height: '68vh', overflow: 'hidden' } }, surface);
   const pen = /** @type {CanvasRenderingContext2D} */ (surface.getContext('2d', { alpha: false }));
@@ -63,8 +85,8 @@ export function canvas(places, rows, open) {
   let ancestors = /** @type {Set<number>} */ (new Set());
   /** @type {Map<number, number[]>} */
   const columns = new Map();
-  places.x.forEach((x, at) => { if (!columns.has(x)) columns.set(x, []); columns.get(x)?.push(at); });
-  const parents = /** @type {number[][]} */ (rows.map(() => []));
+  rows.forEach((row, at) => { if (folded.has(row[2])) return; const x = places.x[at]; if (!columns.has(x)) columns.set(x, []); columns.get(x)?.push(at); });
+  const parents = /** @type {number[][]} */ (places.x.map(() => []));
   for (let at = 0; at < places.edges.length; at += 2) parents[places.edges[at + 1]].push(places.edges[at]);
   /** All edges as one picture, drawn once: a frame only lays it down. */
   const whole = { picture: document.createElement('canvas'), scale: 1 };
@@ -118,6 +140,26 @@ export function canvas(places, rows, open) {
       }
     }
     pen.globalAlpha = 1;
+    for (const { at, told } of groups) {
+      const [x, y] = [places.x[at], places.y[at]];
+      if (x + WIDE < left || x > right || y + HIGH < top || y > bottom) continue;
+      pen.fillStyle = fills[told[2]] ?? line;
+      pen.fillRect(x + 5, y + 5, WIDE, HIGH);
+      pen.fillRect(x, y, WIDE, HIGH);
+      pen.fillStyle = ground;
+      pen.fillRect(x + 4, y + 2, WIDE - 6, HIGH - 4);
+      pen.fillStyle = ink;
+      pen.font = '12px system-ui, sans-serif';
+      pen.fillText(told[0], x + 10, y + 15, WIDE - 16);
+      pen.fillText(told[1], x + 10, y + 30, WIDE - 16);
+    }
+    if (places.critical.length > 1) {
+      pen.strokeStyle = strong;
+      pen.lineWidth = Math.min(4, 1.6 / view.scale);
+      pen.beginPath();
+      for (let at = 1; at < places.critical.length; at += 1) edge(pen, places.critical[at - 1], places.critical[at], 1);
+      pen.stroke();
+    }
     if (chosen >= 0) {
       pen.strokeStyle = strong;
       pen.lineWidth = 2 / view.scale;
@@ -135,7 +177,7 @@ export function canvas(places, rows, open) {
     ancestors = new Set();
     const left = at < 0 ? [] : [at];
     while (left.length) for (const parent of parents[/** @type {number} */ (left.pop())]) if (!ancestors.has(parent)) { ancestors.add(parent); left.push(parent); }
-    if (at >= 0) surface.setAttribute('aria-label', visible(`${rows[at][0]} ${rows[at][1]}, ${(STAGES[rows[at][3]] ?? ['', rows[at][3]])[1]}`));
+    if (at >= 0 && rows[at]) surface.setAttribute('aria-label', visible(`${rows[at][0]} ${rows[at][1]}, ${(STAGES[rows[at][3]] ?? ['', rows[at][3]])[1]}`));
     later();
   };
   const zoom = (/** @type {number} */ by, /** @type {number} */ px, /** @type {number} */ py) => {
@@ -151,6 +193,8 @@ export function canvas(places, rows, open) {
   const spot = (/** @type {any} */ event) => {
     const box = surface.getBoundingClientRect();
     const [x, y] = [view.x + (event.clientX - box.left) / view.scale, view.y + (event.clientY - box.top) / view.scale];
+    const group = groups.find(({ at }) => x >= places.x[at] && x <= places.x[at] + WIDE && y >= places.y[at] && y <= places.y[at] + HIGH);
+    if (group) { fold?.(group.depth); return -1; }
     for (const [left, tasks] of columns) if (x >= left && x <= left + WIDE) return tasks.find((at) => y >= places.y[at] && y <= places.y[at] + HIGH) ?? -1;
     return -1;
   };

@@ -18,10 +18,13 @@ export async function runPage(run, tab, query, go) {
   const link = (/** @type {string} */ name) => `#/runs/${run}/${name}${behind()}`;
   const taskLink = (/** @type {string} */ seq) => `#/runs/${run}/tasks/${encodeURIComponent(seq)}${behind()}`;
   const [head, body, why, words] = [h('div'), h('div'), h('div'), h('div')];
-  let shown = /** @type {{update?: () => any}} */ ({});
+  let shown = /** @type {{update?: () => any, keys?: Record<string, () => void>}} */ ({});
   let run_ = await get(`runs/${run}${behind()}`);
   /** @type {any} */
   let graph = null;
+  /** The depths whose tasks are one box. @type {Set<number>} */
+  const folded = new Set();
+  let order = 'begin';
 
   const slider = h('input', { type: 'range', min: 1, max: run_.head, value: at || run_.head, 'aria-label': 'Entry of the journal', 'data-key': 'slider' });
   const place = h('output', { class: 'mono' });
@@ -59,7 +62,7 @@ export async function runPage(run, tab, query, go) {
     const root = run_.actions.filter((/** @type {any} */ action) => action.order === 'stop');
     slider.max = String(Math.max(run_.head, Number(slider.max)));
     if (!at) slider.value = slider.max;
-    place.textContent = `entry ${at || run_.head} of ${run_.head}`;
+    place.textContent = `${clock(run_.last)} · entry ${at || run_.head} of ${run_.head}`;
     fill(head,
       h('h1', null, one.title || run),
       h('div.row', null, standing(one.standing), h('span.quiet', null, `${one.protocol} in ${one.state} · ${lasted(run_.now - run_.began)}`),
@@ -70,31 +73,51 @@ export async function runPage(run, tab, query, go) {
       at > 0 && h('p.then', { role: 'note' }, `As it stood with entry ${at}. `, h('button.plain', { type: 'button', onclick: () => seek(Infinity) }, 'Back to now')));
   };
 
-  /** @type {Record<string, () => Promise<{update?: () => any}>>} */
+  /** @type {Record<string, () => Promise<{update?: () => any, keys?: Record<string, () => void>}>>} */
   const parts = {
     async graph() {
       if (!state.rows.length) { story(); return { update: story }; }
-      graph ??= await get(`runs/${run}/graph${behind()}`);
-      if (graph.x.length !== state.rows.length) graph = await get(`runs/${run}/graph${behind()}`);
+      const places = async () => {
+        const fold = folded.size ? `${at ? '&' : '?'}fold=${[...folded].join(',')}` : '';
+        graph = await get(`runs/${run}/graph${behind()}${fold}`);
+      };
+      if (!graph || graph.x.length - (graph.groups?.length ?? 0) !== state.rows.length) await places();
       const find = h('input', { type: 'search', placeholder: 'Find a task', 'aria-label': 'Find a task', 'data-key': 'find' });
       const space = h('div');
       const list = h('details', { open: state.rows.length > MAX_DRAWN });
-      const twin = () => fill(list, h('summary', null, 'The same as a table'), taskTable(state.rows.slice(0, 500), taskLink));
+      const twin = () => fill(list, h('summary', null, 'The same as a table'), taskTable(state.rows, taskLink));
       let big = /** @type {any} */ (null);
+      const depths = () => [...new Set(state.rows.map((row) => row[2]))];
+      const toggle = async (/** @type {number} */ depth) => {
+        if (!folded.delete(depth)) folded.add(depth);
+        await again();
+      };
+      const all = async () => {
+        const isAll = folded.size > 0;
+        folded.clear();
+        if (!isAll) for (const depth of depths()) folded.add(depth);
+        await again();
+      };
+      const again = async () => { await places(); big?.node.remove(); big = null; draw(); };
+      const waves = h('button', { type: 'button', onclick: all, 'data-key': 'fold', title: 'z' }, 'Fold waves');
       const draw = () => {
-        if (state.rows.length > MAX_DRAWN) {
-          if (!big) { big = canvas(graph, state.rows, (seq) => go(taskLink(seq))); fill(space, big.node); } else big.draw();
-        } else fill(space, drawing(graph, state.rows, taskLink, find.value));
+        waves.textContent = folded.size ? 'Unfold all' : 'Fold waves';
+        if (state.rows.filter((row) => !folded.has(row[2])).length > MAX_DRAWN) {
+          if (!big) { big = canvas(graph, state.rows, (seq) => go(taskLink(seq)), toggle); fill(space, big.node); } else big.draw();
+        } else fill(space, drawing(graph, state.rows, taskLink, find.value, toggle));
         twin();
       };
       find.addEventListener('input', () => {
-        if (!big) { fill(space, drawing(graph, state.rows, taskLink, find.value)); return; }
+        if (!big) { fill(space, drawing(graph, state.rows, taskLink, find.value, toggle)); return; }
         big.choose(state.rows.find((row) => `${row[0]} ${row[1]}`.toLowerCase().includes(find.value.toLowerCase()))?.[0] ?? '');
       });
-      fill(body, h('div.row', null, find, h('span.quiet', null, summary(state.rows))), space, list);
+      fill(body, h('div.row', null, find, !isFile() && waves, h('span.quiet', null, summary(state.rows)), graph.critical.length > 1 && h('span.quiet', null, h('i.critical-mark'), `critical path: ${counted(graph.critical.length, 'task')}`)), space, list);
       draw();
       return {
-        update: () => {
+        keys: /** @type {Record<string, () => void>} */ (isFile() ? {} : { z: all }),
+        update: async () => {
+          // A plan that was made anew has other tasks.
+          if (graph.x.length - (graph.groups?.length ?? 0) !== state.rows.length) await places();
           if (big) { big.node.remove(); big = null; }
           draw();
         },
@@ -106,7 +129,7 @@ export async function runPage(run, tab, query, go) {
       const list = h('div');
       const draw = () => {
         const rows = state.rows.filter((row) => `${row[0]} ${row[1]} ${row[3]} ${row[8] ?? ''}`.toLowerCase().includes(find.value.toLowerCase()));
-        fill(list, h('p.quiet', null, `${summary(state.rows)}${rows.length > 1000 ? ' · the first 1,000 are shown' : ''}`), taskTable(rows.slice(0, 1000), taskLink));
+        fill(list, h('p.quiet', null, summary(state.rows)), taskTable(rows, taskLink));
       };
       find.addEventListener('input', draw);
       fill(body, find, list);
@@ -114,7 +137,11 @@ export async function runPage(run, tab, query, go) {
       return { update: draw };
     },
     async timeline() {
-      const draw = async () => fill(body, timeline(await get(`runs/${run}/timeline${behind()}`), taskLink));
+      const draw = async () => {
+        const told = await get(`runs/${run}/timeline${behind()}`);
+        const sort = h('select', { 'aria-label': 'Order of the rows', 'data-key': 'order', onchange: (/** @type {any} */ event) => { order = event.target.value; draw(); } }, [['begin', 'in the order of their begin'], ['critical', 'the critical path first']].map(([word, label]) => h('option', { value: word, selected: word === order }, label)));
+        fill(body, h('div.row', null, sort), timeline(told, taskLink, order));
+      };
       await draw();
       return { update: draw };
     },
@@ -127,9 +154,8 @@ export async function runPage(run, tab, query, go) {
       return journal(run, body, () => at || run_.head, seek);
     },
     async changes() {
-      const { changes } = await import('./task.js');
-      await changes(run, null, body);
-      return {};
+      const { changes } = await import('./diff.js');
+      return changes(run, null, body);
     },
     async report() {
       const draw = async () => {
@@ -205,7 +231,7 @@ export async function runPage(run, tab, query, go) {
   return {
     node,
     end: () => { end(); clearInterval(playing); clearTimeout(late); },
-    keys: /** @type {Record<string, () => void>} */ ({ '[': () => step(-1), ']': () => step(1), ' ': play }),
+    get keys() { return /** @type {Record<string, () => void>} */ ({ '[': () => step(-1), ']': () => step(1), ' ': play, ...shown.keys }); },
     title: run_.run.title || run,
     seek,
   };
@@ -218,8 +244,21 @@ function summary(rows) {
   return [counted(rows.length, 'task'), ...Object.entries(of).map(([stage, count]) => `${count} ${(STAGES[stage] ?? ['', stage])[1]}`)].join(' · ');
 }
 
+/** How many rows a table has; more are a list of which only what is seen is there. */
+const MAX_ROWS = 500;
+
 /** @param {any[][]} rows @param {(seq: string) => string} link */
 function taskTable(rows, link) {
+  if (rows.length > MAX_ROWS) {
+    return virtual({
+      label: `Tasks: ${rows.length}`, height: 26, count: () => rows.length,
+      row: (at) => {
+        const [seq, slug, depth, stage, state, , tools, , why] = rows[at];
+        const [sign, words, kind] = STAGES[stage] ?? ['·', stage, ''];
+        return h('div.line', null, h('span', { class: kind }, `${sign} ${words}`), h('a', { href: link(seq), style: { 'margin-left': `${Math.min(depth, 6) * 0.8}rem` } }, `${seq} ${slug}`), h('span.quiet', null, [state, tools && `${tools[0]} of ${tools[1]} tools`, why].filter(Boolean).join(' · ')));
+      },
+    }).node;
+  }
   return table('Tasks', ['task', '', 'state', ['tools', 'num'], 'why, or what it waits for'], rows.map((row) => {
     const [sign, words, kind] = STAGES[row[3]] ?? ['·', row[3], ''];
     const name = h('a', { href: link(row[0]), style: { 'margin-left': `${Math.min(row[2], 6) * 0.8}rem` }, 'data-key': `task-${row[0]}` }, `${row[0]} ${row[1]}`);

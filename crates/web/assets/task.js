@@ -1,9 +1,10 @@
 // @ts-check
 // One task with everything that happened to it, and what changed.
 
-import { STAGES, clock, command, fill, h, money, short, table, toast } from './dom.js';
-import { follow, get, isFile, post } from './api.js';
-import { ask, speaks } from './act.js';
+import { STAGES, clock, command, counted, fill, h, lasted, money, short, table } from './dom.js';
+import { follow, get } from './api.js';
+import { buttons, speaks } from './act.js';
+import { machine, walked } from './machine.js';
 
 /** @param {string} run @param {string} seq @param {URLSearchParams} query */
 export async function taskPage(run, seq, query) {
@@ -12,22 +13,32 @@ export async function taskPage(run, seq, query) {
   const node = h('div');
   const talks = h('div');
   const draw = async () => {
-    const one = await get(`runs/${run}/tasks/${encodeURIComponent(seq)}${behind}`);
+    const [one, why] = await Promise.all([get(`runs/${run}/tasks/${encodeURIComponent(seq)}${behind}`), at ? null : get(`runs/${run}/why`)]);
+    const actions = (why?.instances ?? []).filter((/** @type {any} */ each) => one.instances.some((/** @type {any} */ two) => two.instance === each.instance)).flatMap((/** @type {any} */ each) => (each.held.length || each.asks.length || each.asked ? each.actions : []));
     const [sign, words, kind] = STAGES[one.row[3]] ?? ['·', one.row[3], ''];
     const brief = one.brief ?? {};
-    const protocol = one.instances[0]?.protocol;
+    const mine = one.instances.at(-1);
+    const ruled = one.rulings;
+    const links = (/** @type {string[]} */ all) => all.map((each) => [h('a', { href: `#/runs/${run}/tasks/${encodeURIComponent(each)}${behind}` }, each), ' ']);
+    const told = /** @type {Record<string, any>} */ ({ verify: brief.verify && h('code', null, brief.verify), delta: brief.delta?.length && brief.delta.map((/** @type {string} */ path) => [h('code', null, path), ' ']), depends: brief.depends?.length && links(brief.depends), budget: brief.budget && `${brief.budget} tools` });
+    const rest = Object.entries(brief).filter(([name, value]) => !['seq', 'slug', 'verify', 'delta', 'depends', 'budget'].includes(name) && value !== null && value !== '' && !(Array.isArray(value) && !value.length));
+    const path_ = one.path.filter((/** @type {any[]} */ step) => step[2] === mine?.instance);
     fill(node,
       h('p', null, h('a', { href: `#/runs/${run}/tasks${behind}` }, '← all tasks')),
       h('h1', null, `${seq} ${one.row[1]}`),
       h('div.row', null, h('span.pill', { class: kind }, `${sign} ${words}`), one.row[4] && h('span.quiet', null, `in ${one.row[4]}`), one.row[6] && h('span.quiet', null, `${one.row[6][0]} of ${one.row[6][1]} tools`),
-        one.bought && h('span.quiet', null, `${short(one.bought.tokens)} tokens, ${money(one.bought.money)}${one.bought.unknown ? '?' : ''}`), command(`ftl why ${run}/${seq}`)),
-      one.row[8] && h('p', null, one.row[8]),
-      h('h2', null, 'Brief'), h('div.card', null, h('dl.facts', null, Object.entries(brief).filter(([, value]) => value !== null && value !== '').map(([name, value]) => [h('dt', null, name), h('dd', null, typeof value === 'string' ? value : JSON.stringify(value))]))),
-      h('h2', null, 'Verdicts'), verdicts(one.verdicts),
-      h('h2', null, 'The path it took'), protocol && picture(protocol), path(one.path),
-      one.lessons.length > 0 && [h('h2', null, 'Lessons given'), table('Lessons', ['by', 'lesson', 'what came of it'], one.lessons.map((/** @type {any} */ lesson) => [lesson.action, lesson.value?.name ?? lesson.value?.summary ?? '', lesson.value?.found === false ? 'nothing fitted' : lesson.value?.result ?? '']))],
-      h('h2', null, 'Conversations'), talks,
-      h('p', null, h('a', { href: `#/runs/${run}/changes?task=${encodeURIComponent(seq)}` }, 'What it changed')));
+        one.bought?.tokens > 0 && h('span.quiet', null, `${short(one.bought.tokens)} tokens, ${money(one.bought.money)}${one.bought.unknown ? '?' : ''}`),
+        ruled.calls > 0 && h('span.pill', { class: ruled.ruled >= ruled.calls ? 'good' : 'bad', title: 'calls of tools in the conversations, against rulings' }, `${ruled.ruled} of ${ruled.calls} calls ruled${ruled.denied ? `, ${ruled.denied} denied` : ''}`),
+        h('a.button', { href: `#/runs/${run}/changes?task=${encodeURIComponent(seq)}` }, 'What it changed'), command(`ftl why ${run}/${seq}`)),
+      one.row[8] && h('p', { class: kind }, one.row[8]),
+      actions.length > 0 && speaks() && h('section.card.need', null, buttons(run, actions, `task-${seq}`)),
+      one.alike.length > 0 && h('p', null, `${counted(one.alike.length, 'other task')} failed with the same words: `, links(one.alike.map((/** @type {any[]} */ each) => each[0]))),
+      h('h2', null, 'Brief'), h('div.card', null, h('dl.facts', null, Object.entries(told).filter(([, value]) => value).map(([name, value]) => [h('dt', null, name), h('dd', null, value)]), rest.map(([name, value]) => [h('dt', null, name), h('dd', null, typeof value === 'string' ? value : JSON.stringify(value))]))),
+      h('h2', null, one.instances.length > 1 ? `Attempts: ${one.instances.length}` : 'Verdicts'), attempts(one),
+      h('h2', null, 'The path it took'), mine && one.shapes !== undefined && machine(mine.protocol, one.shapes, { ...walked(path_), now: mine.standing === 'settled' ? undefined : mine.state }),
+      h('details', { open: !one.shapes }, h('summary', null, 'The same as a table'), path(one.path)),
+      one.lessons.length > 0 && [h('h2', null, 'Lessons'), lessons(one)],
+      h('h2', null, 'Conversations'), talks);
     fill(talks, one.talks.length ? one.talks.map((/** @type {any} */ talk) => conversation(run, talk, opened)) : h('p.quiet', null, 'Nobody was asked.'));
   };
   const opened = new Set();
@@ -40,31 +51,47 @@ export async function taskPage(run, seq, query) {
   return { node, end, title: `${seq} of ${run}`, keys: {} };
 }
 
-/** The protocol's own picture. @param {string} name */
-function picture(name) {
-  if (isFile()) return null;
-  const box = h('details', null, h('summary', null, `The picture of ${name}`));
-  box.addEventListener('toggle', async () => {
-    if (!box.open || box.querySelector('img')) return;
-    const { svg } = await get(`protocols/${name}`);
-    box.append(h('img.picture', { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: `States of ${name}; the table below says which were visited` }));
-  });
-  return box;
-}
-
 /** @param {any[][]} steps */
 function path(steps) {
   return table('Path', [['entry', 'num'], 'when', 'state', 'why'], steps.map(([entry, when, instance, from, to, visits, why]) => [entry, clock(when), h('span', null, `${from ? `${from} → ` : ''}${to}${visits > 1 ? `@${visits}` : ''}`, h('span.quiet', null, ` [${instance}]`)), why]));
 }
 
-/** What gates said, those of one action side by side: base, work, merged. @param {any[]} all */
-function verdicts(all) {
-  if (!all.length) return h('p.quiet', null, 'No gate has looked yet.');
-  return h('div.three', null, all.slice(-12).map((one) => {
-    const { value } = one;
-    const [word, kind] = value.passed ? ['✓ passed', 'good'] : value.failed ? ['✗ failed', 'bad'] : ['· not ready', 'warn'];
-    return h('section.card', null, h('h3', null, one.action), h('p', { class: kind }, word), h('p.quiet', null, `entry ${one.entry}, ${clock(one.at)}${value.tree ? `, tree ${String(value.tree).slice(0, 8)}` : ''}`), h('pre', null, value.summary ?? ''));
-  }));
+/** Each attempt with what gates said of it: of the tree before, of the work, and of both together. @param {any} one */
+function attempts(one) {
+  if (!one.verdicts.length) return h('p.quiet', null, 'No gate has looked yet.');
+  return one.instances.map((/** @type {any} */ instance, /** @type {number} */ at) => {
+    const all = one.verdicts.filter((/** @type {any} */ verdict) => verdict.instance === instance.instance);
+    const landed = all.filter((/** @type {any} */ each) => /^work\.(land|merge)$/.test(each.action));
+    const work = all.filter((/** @type {any} */ each) => !landed.includes(each));
+    const last = work.findLast((/** @type {any} */ each) => each.action === 'verify.run');
+    const base = last?.value.red_before;
+    const why = instance.ended_with?.reason;
+    return h('section.card', null,
+      one.instances.length > 1 && h('h3', null, `Attempt ${at + 1} · ${instance.end ?? instance.state}`), why && h('p.quiet', null, typeof why === 'string' ? why : JSON.stringify(why)),
+      h('div.three', null,
+        h('div', null, h('h3', null, 'Base'), base === true ? h('p.warn', null, '✗ failed before the work') : base === false ? h('p.good', null, '✓ passed before the work') : h('p.quiet', null, '· nobody looked'), last && h('code', null, last.value.command)),
+        h('div', null, h('h3', null, 'Work'), work.map(verdict)),
+        h('div', null, h('h3', null, 'Merged'), landed.length ? landed.map((/** @type {any} */ each) => [h('p', { class: each.value.status === 'landed' ? 'good' : 'bad' }, each.value.status === 'landed' ? '✓ landed' : `✗ ${each.value.status}`), each.value.checks && h('pre', null, String(each.value.checks)), h('p.quiet', null, `entry ${each.entry}${each.value.tree && each.value.tree === last?.value.tree ? ', the very tree that was verified' : each.value.tree ? `, tree ${each.value.tree.slice(0, 8)} verified again` : ''}`), h('p', null, each.value.summary ?? '')]) : h('p.quiet', null, '· it has not come so far'))));
+  });
+}
+
+/** @param {any} one */
+function verdict(one) {
+  const { value } = one;
+  const [word, kind] = value.passed ? ['✓', 'good'] : value.failed ? ['✗', 'bad'] : ['·', 'warn'];
+  return h('details', { open: !value.passed }, h('summary', { class: kind }, `${word} ${one.action}`, h('span.quiet', null, ` entry ${one.entry}${value.took ? `, ${lasted(value.took * 1000)}` : ''}${value.tree ? `, tree ${String(value.tree).slice(0, 8)}` : ''}`)), h('pre', null, value.summary ?? ''));
+}
+
+/** Lessons that were given, and whether they helped. @param {any} one */
+function lessons(one) {
+  const last = one.verdicts.findLast((/** @type {any} */ each) => each.action === 'verify.run');
+  const used = (/** @type {any} */ given) => {
+    const after = one.verdicts.find((/** @type {any} */ each) => each.action === 'verify.run' && each.instance === given.instance && each.entry > given.entry);
+    return after ? (after.value.passed ? h('span.good', null, '✓ the next verify passed') : h('span.bad', null, '✗ the next verify failed')) : last ? 'nothing was verified after it' : '';
+  };
+  const what = /** @type {Record<string, string>} */ ({ 'lesson.match': 'looked for a fix', 'lesson.experience': 'learned', 'lesson.feedback': 'told whether it helped' });
+  return table('Lessons', ['entry', 'what', 'lesson', 'what came of it'], one.lessons.map((/** @type {any} */ lesson) => [lesson.entry, what[lesson.action] ?? lesson.action, lesson.value?.name ? h('a', { href: `#/lessons/${encodeURIComponent(lesson.value.name)}` }, lesson.value.name) : lesson.value?.fix ?? '',
+    lesson.value?.found === false ? 'nothing fitted' : lesson.value?.found ? used(lesson) : lesson.value?.result ?? '']));
 }
 
 /** @param {string} run @param {any} talk @param {Set<string>} opened */
@@ -103,65 +130,3 @@ function line(one) {
     default: return text('unknown', h('pre.quiet', null, JSON.stringify(one)));
   }
 }
-
-/** What changed. @param {string} run @param {string|null} task @param {HTMLElement} body */
-export async function changes(run, task, body) {
-  const seq = task ?? new URLSearchParams(location.hash.split('?')[1] ?? '').get('task');
-  const answer = await get(`runs/${run}/changes${seq ? `?task=${encodeURIComponent(seq)}` : ''}`);
-  const undo = async () => {
-    const said = await ask('Undo the delivery', { needs_reason: true, command: `ftl undo ${run}` });
-    if (!said) return;
-    try {
-      const done = await post(`runs/${run}/undo`, { reason: said.reason, name: said.name });
-      toast(`${done.branch} is at ${String(done.commit).slice(0, 8)} again`);
-    } catch (error) {
-      toast(`${/** @type {any} */ (error).message} — ${/** @type {any} */ (error).hint ?? ''}`);
-    }
-  };
-  const what = /** @type {Record<string, string>} */ ({ landed: 'Landed', at_work: 'At work, as it stands in its worktree', kept: 'Not landed, kept' });
-  fill(body,
-    h('div.row', null, command(`ftl diff ${run}${seq ? `/${seq}` : ''}`), speaks() && answer.parts.some((/** @type {any} */ part) => part.what === 'landed') && h('button', { type: 'button', onclick: undo, title: `ftl undo ${run}` }, 'Undo the delivery…'),
-      answer.parts.some((/** @type {any} */ part) => part.what === 'kept') && command('ftl salvage')),
-    answer.parts.length === 0 && h('p.quiet', null, 'Nothing has landed, and nothing is kept.'),
-    answer.parts.map((/** @type {any} */ part) => h('section', null,
-      h('h2', null, `${part.task ? `${part.task} · ` : ''}${what[part.what] ?? part.what}`), part.why && h('p.warn', null, part.why),
-      group(part.files.filter((/** @type {any} */ file) => !file.is_test)),
-      part.files.some((/** @type {any} */ file) => file.is_test) && [h('h3', null, 'Tests that were touched'), group(part.files.filter((/** @type {any} */ file) => file.is_test))])));
-}
-
-/** @param {any[]} files */
-function group(files) {
-  return files.map((file, at) => {
-    const isLock = /(^|\/)(Cargo\.lock|package-lock\.json|yarn\.lock|poetry\.lock|.*\.min\.js)$/.test(file.path);
-    const sums = file.added === null ? 'no text' : `+${file.added} −${file.removed}`;
-    const box = h('details', { open: at < 12 && !isLock }, h('summary', null, h('strong.mono', null, file.was ? `${file.was} → ${file.path}` : file.path), h('span.quiet', null, ` ${sums}`)));
-    const draw = () => {
-      if (!box.open || box.childElementCount > 1) return;
-      for (const one of file.findings ?? []) box.append(h('p.warn', null, `${one.kind}: ${one.text} (entry ${one.entry})`));
-      box.append(hunks(file));
-      if (file.cut) box.append(h('p.quiet', null, 'It is longer; the command above shows all of it.'));
-    };
-    box.addEventListener('toggle', draw);
-    draw();
-    return box;
-  });
-}
-
-/** @param {any} file */
-function hunks(file) {
-  const rows = [];
-  for (const hunk of file.hunks) {
-    let [old, now] = [hunk.old, hunk.new];
-    rows.push(h('tr.hunk', null, h('td', { colspan: 3 }, `line ${hunk.new}`)));
-    for (const [kind, text] of hunk.lines) {
-      if (kind === '\\') continue;
-      const [left, right] = [kind === '+' ? '' : old, kind === '-' ? '' : now];
-      if (kind !== '+') old += 1;
-      if (kind !== '-') now += 1;
-      rows.push(h(kind === '+' ? 'tr.add' : kind === '-' ? 'tr.del' : 'tr', null, h('td.no', null, left), h('td.no', null, right), h('td', null, `${kind} ${text}`)));
-    }
-  }
-  return h('div.diff', { tabindex: 0, role: 'region', 'aria-label': `Changes of ${file.path}` }, h('table', null, h('caption.unseen', null, `Changes of ${file.path}: + is new, − is gone`), h('tbody', null, rows)));
-}
-
-

@@ -21,9 +21,12 @@ pub(crate) const ASSETS: &[Asset] = &[
     script!("act.js"),
     script!("graph.js"),
     script!("charts.js"),
+    script!("machine.js"),
+    script!("diff.js"),
     script!("run.js"),
     script!("task.js"),
     script!("pages.js"),
+    script!("more.js"),
     script!("app.js"),
 ];
 
@@ -37,7 +40,9 @@ mod tests {
     use super::*;
 
     /// How large all scripts are, and all styles: our own script must not grow into a framework.
-    const MAX_SCRIPT_BYTES: usize = 96 * 1024;
+    const MAX_SCRIPT_BYTES: usize = 140 * 1024;
+    /// How large those are that the first page needs: the others come when one goes to theirs.
+    const MAX_FIRST_BYTES: usize = 48 * 1024;
     const MAX_STYLE_BYTES: usize = 20 * 1024;
 
     fn sum(kind: &str) -> usize {
@@ -47,6 +52,17 @@ mod tests {
     #[test]
     fn the_page_stays_small() {
         assert!(sum("text/javascript") <= MAX_SCRIPT_BYTES, "{}", sum("text/javascript"));
+        let first = ["/dom.js", "/api.js", "/act.js", "/pages.js", "/app.js"];
+        let bytes: usize = first.iter().map(|name| find(name).unwrap().1.len()).sum();
+        assert!(bytes <= MAX_FIRST_BYTES, "{bytes}");
+        for name in first {
+            let text = std::str::from_utf8(find(name).unwrap().1).unwrap();
+            let imports = text.lines().filter(|line| line.starts_with("import "));
+            for line in imports {
+                let from = line.rsplit('\'').nth(1).unwrap().trim_start_matches('.');
+                assert!(first.contains(&from), "{name} needs {from}, which comes later");
+            }
+        }
         assert!(sum("text/css") <= MAX_STYLE_BYTES, "{}", sum("text/css"));
     }
 
@@ -65,6 +81,15 @@ mod tests {
             !page.contains("<style") && !page.contains(" style=") && !page.contains(" onclick="),
             "{page}"
         );
+    }
+
+    #[test]
+    fn the_list_of_keys_is_that_of_the_one_table() {
+        let script = std::str::from_utf8(find("/app.js").unwrap().1).unwrap();
+        let line = script.lines().find(|line| line.starts_with("const KEYS = ")).unwrap();
+        let pairs: Vec<String> =
+            ftl_view::keys::of_page().map(|key| format!("['{}', '{}']", key.key, key.does)).collect();
+        assert!(line.ends_with(&format!("([{}]);", pairs.join(", "))), "{line}");
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub const ROUTES: &[Route] = &[
     get(
         "runs/{run}/graph",
         "graph",
-        &[AT],
+        &[AT, ("fold", "depths whose tasks are one box, with commas between them")],
         "Where each task stands in a drawing, in the order of its rows.",
         api::runs::graph,
     ),
@@ -146,14 +146,21 @@ pub const ROUTES: &[Route] = &[
         "Takes back what it delivered to the branch.",
         api::orders::undo,
     ),
+    post(
+        "looks",
+        ("any", "any"),
+        "Says that a person looks at the page: no notice is sent meanwhile.",
+        api::looks,
+    ),
     get("orders/{order}", "reply", &[], "What became of an order.", api::orders::reply),
     get(
         "lessons",
-        "any",
+        "lessons",
         &[("q", "an error, or what is about to be done")],
         "Lessons: found by meaning, or all counted.",
         api::system::lessons,
     ),
+    get("lessons/{name}", "lesson", &[], "What is linked to a lesson.", api::system::lesson),
     get("protocols", "any", &[], "The protocol documents.", api::system::protocols),
     get(
         "protocols/{name}",
@@ -166,6 +173,12 @@ pub const ROUTES: &[Route] = &[
     get("config", "any", &[], "Every setting with its origin.", api::system::config),
     get("doctor", "any", &[], "Whether one can work here.", api::system::doctor),
     get("salvage", "any", &[], "The work that is kept.", api::system::salvage),
+    post(
+        "salvage",
+        ("kept", "any"),
+        "Brings kept work back as a branch; it stays kept.",
+        api::system::bring_back,
+    ),
     get(
         "events",
         "events",

@@ -3,10 +3,10 @@
 use serde_json::{Value as Json, json};
 
 /// The names, in the order in which they are listed.
-pub const SCHEMAS: [&str; 25] = [
+pub const SCHEMAS: [&str; 28] = [
     "any", "error", "ticket", "session", "needs", "action", "runs", "start", "started", "run", "why",
     "tasks", "graph", "timeline", "money", "entries", "task", "talks", "talk", "changes", "order", "ordered",
-    "reasoned", "reply", "protocol",
+    "reasoned", "reply", "protocol", "kept", "lessons", "lesson",
 ];
 
 fn object(fields: &[(&str, Json)], required: &[&str]) -> Json {
@@ -66,6 +66,7 @@ pub fn schema(name: &str) -> Option<Json> {
                 ("flow", json!({ "enum": ["task", "campaign", "code"] })),
                 ("objective", text()),
                 ("dry_run", flag()),
+                ("from_dry_run", text()),
             ],
             &["flow", "objective"],
         ),
@@ -97,10 +98,12 @@ pub fn schema(name: &str) -> Option<Json> {
             ("y", list(count())),
             ("edges", list(count())),
             ("critical", list(count())),
+            ("groups", list(list(count()))),
         ]),
         "timeline" => whole(&[
             ("began", count()),
             ("now", count()),
+            ("critical", list(text())),
             (
                 "rows",
                 list(whole(&[("task", text()), ("label", or_null("string")), ("bars", list(list(any())))])),
@@ -139,6 +142,9 @@ pub fn schema(name: &str) -> Option<Json> {
             ("lessons", list(heard())),
             ("talks", list(talk_head())),
             ("bought", any()),
+            ("shapes", or_null("object")),
+            ("alike", list(list(text()))),
+            ("rulings", whole(&[("calls", count()), ("ruled", count()), ("denied", count())])),
         ]),
         "talks" => whole(&[("talks", list(talk_head()))]),
         "talk" => whole(&[
@@ -157,6 +163,7 @@ pub fn schema(name: &str) -> Option<Json> {
         "protocol" => whole(&[
             ("name", text()),
             ("svg", text()),
+            ("shapes", or_null("object")),
             ("runs", count()),
             (
                 "edges",
@@ -168,8 +175,25 @@ pub fn schema(name: &str) -> Option<Json> {
                     ("runs", list(text())),
                 ])),
             ),
-            ("states", list(whole(&[("state", text()), ("visits", count()), ("time", count())]))),
+            (
+                "states",
+                list(whole(&[
+                    ("state", text()),
+                    ("visits", count()),
+                    ("time", count()),
+                    ("money", count()),
+                    ("tokens", count()),
+                    ("failures", count()),
+                ])),
+            ),
         ]),
+        "kept" => whole(&[("id", text())]),
+        // With a question it is the list that was found, else everything.
+        "lessons" => json!({ "anyOf": [list(any()), object(
+            &[("failures", list(any())), ("patterns", list(any())), ("stats", any()), ("quarantine", any())],
+            &["failures", "patterns", "stats", "quarantine"],
+        )] }),
+        "lesson" => whole(&[("name", text()), ("related", any()), ("solutions", any())]),
         _ => return None,
     })
 }
@@ -196,7 +220,10 @@ fn need() -> Json {
         ("title", text()),
         ("instance", count()),
         ("task", or_null("string")),
-        ("kind", json!({ "enum": ["question", "word", "held", "interrupted", "blocked", "limit"] })),
+        (
+            "kind",
+            json!({ "enum": ["question", "word", "held", "interrupted", "blocked", "landing", "limit"] }),
+        ),
         ("state", text()),
         ("text", text()),
         ("choices", list(text())),
@@ -252,7 +279,7 @@ fn bought() -> Json {
 }
 
 fn heard() -> Json {
-    whole(&[("entry", count()), ("at", count()), ("action", text()), ("value", any())])
+    whole(&[("entry", count()), ("at", count()), ("action", text()), ("value", any()), ("instance", count())])
 }
 
 fn talk_head() -> Json {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use ftl_process::CancelHook;
+use ftl_process::sandbox::Reach;
 use serde_json::Value as Json;
 
 use super::calls::Calls;
@@ -168,6 +169,13 @@ impl AgentSession for Talk {
     }
 }
 
+/// What an agent needs beside what its role may touch: its own home, and the window to its tools.
+fn reach_of(agent: &AcpAgent, window: Option<&Window>) -> Reach {
+    let mut reach = window.map(Window::reach).unwrap_or_default();
+    reach.write.extend(agent.home.clone());
+    reach
+}
+
 impl Talk {
     /// Starts an agent and opens its session.
     pub(super) fn open(
@@ -194,6 +202,7 @@ impl Talk {
             args: agent.args.clone(),
             folder: folder.path().to_owned(),
             env: agent.env.clone(),
+            reach: reach_of(&agent, window.as_ref()),
         };
         let launched = launcher.launch(&program)?;
         let wire = Wire::open(launched.input.clone()).map_err(AgentError::CouldNotRun)?;

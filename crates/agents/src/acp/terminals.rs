@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
+use ftl_process::sandbox::Reach;
+
 use super::wire::Reply;
 use crate::error::AgentError;
 use crate::launch::{AgentProgram, Heard, Hearing, Launcher, ProgramExit, Tree};
@@ -73,7 +75,13 @@ impl Wanted {
             let words = ["-c", "exec \"$@\" 2>&1", "sh", &self.command].into_iter();
             words.chain(self.args.iter().map(String::as_str)).map(OsString::from).collect()
         };
-        AgentProgram { program: "sh".into(), args, folder, env: all.into_iter().collect() }
+        AgentProgram {
+            program: "sh".into(),
+            args,
+            folder,
+            env: all.into_iter().collect(),
+            reach: Reach::default(),
+        }
     }
 }
 

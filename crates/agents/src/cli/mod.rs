@@ -35,6 +35,7 @@ pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS, PathError};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
 
 use ftl_process::programs;
+use ftl_process::sandbox::Reach;
 
 use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder, Unusable};
 use crate::error::AgentError;
@@ -110,6 +111,7 @@ impl CliBackend {
             args: self.binding.adapter.version.iter().map(OsString::from).collect(),
             folder: folder.to_owned(),
             env: self.binding.env.iter().map(|(name, value)| (name.into(), value.clone())).collect(),
+            reach: Reach::default(),
         };
         let mut launched = launcher.launch(&program)?;
         launched.input.close();
@@ -157,8 +159,7 @@ impl Backend for CliBackend {
         }
         let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         let window = self.window(&order, &bench)?;
-        let server = window.as_ref().map(Window::server);
-        let room = Room::new(&self.binding, &order, server.as_ref())?;
+        let room = Room::new(&self.binding, &order, window.as_ref())?;
         let (binding, secrets, timing) = (self.binding.clone(), self.secrets.clone(), self.timing.clone());
         Ok(Box::new(Talk::new(binding, order, desk, bench, window, room, secrets, timing)?))
     }

@@ -17,11 +17,12 @@ use super::adapter::Adapter;
 use super::fill::{ArgumentTemplate, ArgumentValues, SETTING, TemplateError};
 use super::{Binding, Home};
 use ftl_core::machine::MachineCause;
+use ftl_process::sandbox::Reach;
 
 use crate::contract::SessionOrder;
 use crate::error::AgentError;
 use crate::launch::AgentProgram;
-use crate::mcp_endpoint::Server;
+use crate::mcp_endpoint::{Server, Window};
 
 /// A folder that is gone when this is dropped.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) struct Room {
     folder: PathBuf,
     home: PathBuf,
     env: Vec<(OsString, OsString)>,
+    reach: Reach,
     filling: ArgumentValues,
 }
 
@@ -37,8 +39,10 @@ impl Room {
     pub(super) fn new(
         binding: &Binding,
         order: &SessionOrder,
-        server: Option<&Server>,
+        window: Option<&Window>,
     ) -> Result<Room, AgentError> {
+        let server = window.map(Window::server);
+        let server = server.as_ref();
         let made = make(&binding.rooms).map_err(|error| {
             AgentError::of_io(format_args!("no room for an agent in {}", binding.rooms.display()), &error)
         })?;
@@ -50,7 +54,9 @@ impl Room {
             }
         };
         let filling = filling(binding, order, server, &made, &home);
-        let mut room = Room { folder: made, home, env: Vec::new(), filling };
+        let mut reach = window.map(Window::reach).unwrap_or_default();
+        reach.write.push(made.clone());
+        let mut room = Room { folder: made, home, env: Vec::new(), reach, filling };
         room.furnish(binding, order, server).map_err(|why| match MachineCause::of_words(&why) {
             Some(cause) => AgentError::Machine(cause.failure(why).message),
             None => AgentError::CouldNotRun(why),
@@ -132,6 +138,7 @@ impl Room {
             args,
             folder: order.folder.clone(),
             env: self.env.clone(),
+            reach: self.reach.clone(),
         })
     }
 }

@@ -59,10 +59,22 @@ kinds! {
     SnapshotRewritten = "snapshot_rewritten",
     /// Product code asks whether it is being tested.
     TestDetected = "test_detected",
+    /// A test puts something else in the place of the product.
+    ProductReplaced = "product_replaced",
+    /// A linter, a type checker or a measure of coverage is told to look away.
+    CheckSilenced = "check_silenced",
+    /// A private key, a token or a password.
+    SecretFound = "secret_found",
     /// A comparison that says yes to everything.
     AlwaysEqual = "always_equal",
     /// Fewer tests ran than on the base.
     FewerTests = "fewer_tests",
+    /// A test of the base fails on the new product.
+    ReplayFailed = "replay_failed",
+    /// Nothing that failed before shows that the work is done.
+    NotRedFirst = "not_red_first",
+    /// A ref, a hook or the configuration of the repository differs since a turn.
+    RepositoryTouched = "repository_touched",
     /// A test file that could not be read, so that its assertions are not known.
     TestUnreadable = "test_unreadable",
     /// There are more findings than are told.

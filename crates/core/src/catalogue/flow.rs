@@ -102,6 +102,8 @@ crate::records! {
         overlaps: Option<Vec<String>>,
         /// The task of an earlier run whose kept work is not in the worktree, because it conflicts with what has landed since.
         left_out: Option<String>,
+        /// Lessons that were withheld by lot, to measure whether they help.
+        withheld: Option<Vec<String>>,
     }
 
     /// Whether a workspace can be built from.
@@ -192,7 +194,7 @@ crate::records! {
         fix: Option<String>,
         /// How alike error and trigger are, from 0 to 1.
         similarity: Option<f64>,
-        /// Why it matches: by text, pattern or meaning.
+        /// By what it matches (text, match or meaning), or that nothing fits.
         why: Option<String>,
     }
 
@@ -265,6 +267,8 @@ crate::actions! {
         delivered: String,
         /// The lessons that were really used.
         utilized: Option<Vec<Used>>,
+        /// What was tried after a failure, in order; the last of it mended the work.
+        tried: Option<Value>,
     ) -> Ended;
 
     /// Ends an active workspace as blocked.
@@ -285,10 +289,12 @@ crate::actions! {
         timeout: Option<Seconds>,
     ) -> Analysis;
 
-    /// Looks for a lesson that matches an error: by meaning, then by its pattern.
+    /// Looks for a lesson that fits an error. Where none does it finds nothing: what merely resembles it is no answer.
     LessonMatching = "lesson.match" look (
         /// What the verify command said.
         error: String,
+        /// All that it printed, by its digest; the error is matched in there, before anything is cut.
+        output: Option<Value>,
         /// The lessons to look at first.
         among: Option<PriorKnowledge>,
     ) -> LessonMatch;

@@ -39,11 +39,11 @@ const CALLS: &str = "
     file.read look (path: text) -> text: text
     preflight.check gate (files: list text) -> status: fail|pass|skip, passed: bool, broken: list text, summary: text
     verify.run gate (command: text) -> passed: bool, tree: digest, summary: text
-    lesson.match look (error: text, among: PriorKnowledge) -> found: bool, flaky: bool, name: text, fix: text
+    lesson.match look (error: text, output: any, among: PriorKnowledge) -> found: bool, flaky: bool, name: text, fix: text
     quality.check gate (spec: Spec) -> passed: bool, summary: text
     work.land act (tree: digest, verify: text) -> status: conflict|failed|landed, sides: list Side, files: list text, summary: text, commit: text, target: text
     work.land act (verify: text) -> status: conflict|failed|landed
-    workspace.complete act (path: text, delivered: text, utilized: list Used) ->
+    workspace.complete act (path: text, delivered: text, utilized: list Used, tried: any) ->
     story.assigned wait (story: any) ->
     worktree.open act (story: any) -> path: text
     story.satisfied gate (story: any, evidence: list Evidence) -> passed: bool, summary: text
@@ -122,6 +122,7 @@ const HANDED_ON: &str = "
     workspace.parse prior_knowledge -> lesson.match among
     lesson.match fix -> builder fix
     lesson.match name -> workspace.block tried
+    lesson.match name -> workspace.complete tried
     work.land sides -> builder sides
     work.land summary -> workspace.complete delivered
     builder utilized -> workspace.complete utilized

@@ -45,7 +45,7 @@ const NOT_IN_THE_CORE: [(&str, &str); 19] = [
 ];
 
 /// Which crates of ours each crate may see. A new crate gets a row here.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("core", &[]),
     ("language", &["core"]),
     ("view", &["core"]),
@@ -61,8 +61,12 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("lifecycle", &["core", "language", "folder", "process", "store"]),
     (
         "settings",
-        &["core", "language", "folder", "process", "memory", "agents", "store", "git", "code", "records"],
+        &[
+            "core", "language", "folder", "process", "memory", "agents", "store", "git", "code", "records",
+            "view",
+        ],
     ),
+    ("notify", &["core", "folder", "process", "store", "view"]),
     ("engine", BELOW_THE_ENGINE),
     ("doctor", BELOW_THE_FACES),
     ("command", BELOW_THE_FACES),
@@ -89,6 +93,7 @@ const BELOW_THE_ENGINE: &[&str] = &[
     "records",
     "lifecycle",
     "settings",
+    "notify",
 ];
 
 /// What commands stand on, and what the tests join.
@@ -106,6 +111,7 @@ const BELOW_THE_FACES: &[&str] = &[
     "records",
     "lifecycle",
     "settings",
+    "notify",
     "engine",
     "view",
 ];
@@ -125,6 +131,7 @@ const FACES: &[&str] = &[
     "records",
     "lifecycle",
     "settings",
+    "notify",
     "engine",
     "view",
     "doctor",

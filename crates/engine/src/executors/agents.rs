@@ -35,9 +35,10 @@ use super::questions;
 use super::record::ConversationRecord;
 use super::resume::Thread;
 use super::stories::render_patch;
-use super::worktrees::Sites;
 use super::worktrees::message::Author;
+use super::worktrees::{Sites, committer_of};
 use super::{Executor, Job, JobEnd, Report};
+use crate::sandboxes::{RoleSandbox, Sandboxes};
 use crate::services;
 use ftl_folder::state_folder::StateFolder;
 use ftl_process::{Cancel, Cut, Fence, How, MARK, Mark, ProcessLimits, Spec, Stdin, Stream, Supervisor};
@@ -82,6 +83,8 @@ pub struct Means {
     pub commands: ProcessLimits,
     /// The limits of their own programs.
     pub programs: ProcessLimits,
+    /// What is around both.
+    pub sandboxes: Sandboxes,
 }
 
 /// A listener that follows what agents say.
@@ -221,7 +224,8 @@ impl Agents {
         let is_about_work = asked.feedback.is_some() || asked.form.has(RoleRule::Mends);
         let thread = Thread::of(job, asked.role, seat, &folder, is_about_work);
         let earlier = self.paper.as_ref().zip(thread.as_ref()).and_then(|(paper, one)| one.earlier(paper));
-        let (launcher, shell) = self.starters(job, seat);
+        let around = RoleSandbox::new(&self.means.sandboxes, role, allowance.write != Write::Nothing);
+        let (launcher, shell) = self.starters(job, seat, around);
         let order = SessionOrder {
             folder,
             role: role.to_string(),
@@ -270,17 +274,19 @@ impl Agents {
     }
 
     /// What starts an agent's own program and the commands that it has us run, below the run's fence.
-    fn starters(&self, job: &Job, seat: &RoleAnswerer) -> (ProgramStarter, Commands) {
+    fn starters(&self, job: &Job, seat: &RoleAnswerer, around: RoleSandbox) -> (ProgramStarter, Commands) {
         let fences = self.means.place.fences();
         let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
         let supervisor = self.means.supervisor.clone();
         let launcher = ProgramStarter::new(supervisor.clone(), self.means.programs, job.key(), fence.clone());
+        let launcher = launcher.inside(around.clone());
         let shell = Commands {
             supervisor,
             limits: self.means.commands,
-            env: seat.environment.of_command(CommandKind::Agent),
+            env: with_committer(job, seat.environment.of_command(CommandKind::Agent)),
             job: job.clone(),
             fence,
+            around,
             count: AtomicU64::new(0),
         };
         (launcher, shell)
@@ -424,7 +430,13 @@ impl Agents {
 
 impl Executor for Agents {
     fn perform(&self, job: &Job) -> Report {
-        match self.ask(job) {
+        let author = self.sites.as_ref().filter(|_| own_paths(job).is_some());
+        let before = author.and_then(|sites| sites.survey(job));
+        let asked = self.ask(job);
+        if let (Some(sites), Some(before)) = (author, before) {
+            sites.note_turn(job, &before);
+        }
+        match asked {
             Ok((talked, unpriced)) => {
                 // What it wrote is written down with its answer. Who cannot look at it now says so at the next gate.
                 if let (Some(sites), Some(_)) = (&self.sites, own_paths(job)) {
@@ -435,6 +447,13 @@ impl Executor for Agents {
             Err(ended) => Report { ended, usage: nothing_used() },
         }
     }
+}
+
+/// An environment in which what git logs is known as a job's.
+fn with_committer(job: &Job, mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    env.retain(|(name, _)| name != "GIT_COMMITTER_EMAIL");
+    env.push(("GIT_COMMITTER_EMAIL".into(), committer_of(job).into()));
+    env
 }
 
 /// The shape of an answer. A reviewer's words are never left out: an author that is sent back is told why.
@@ -691,6 +710,7 @@ struct Commands {
     env: Vec<(OsString, OsString)>,
     job: Job,
     fence: Option<Fence>,
+    around: RoleSandbox,
     count: AtomicU64,
 }
 
@@ -719,6 +739,7 @@ impl CommandRunner for Commands {
             lock: PathBuf::from(&key),
             fence: self.fence.clone(),
             mark: Mark::new(MARK, &key).map_err(|error| CommandFailure(error.to_string()))?,
+            sandbox: self.around.of_command(folder, &self.env),
         };
         let mut output = Vec::new();
         let most = self.limits.head + self.limits.tail;

@@ -20,12 +20,15 @@ use ftl_process::{
 };
 use ftl_store::machine;
 
+use crate::sandboxes::RoleSandbox;
+
 /// Starts the programs of one job's agent.
 pub struct ProgramStarter {
     supervisor: Arc<Supervisor>,
     limits: ProcessLimits,
     key: String,
     fence: Option<Fence>,
+    around: RoleSandbox,
     count: AtomicU64,
 }
 
@@ -37,7 +40,14 @@ impl ProgramStarter {
         key: String,
         fence: Option<Fence>,
     ) -> ProgramStarter {
-        ProgramStarter { supervisor, limits, key, fence, count: AtomicU64::new(0) }
+        let around = RoleSandbox::default();
+        ProgramStarter { supervisor, limits, key, fence, around, count: AtomicU64::new(0) }
+    }
+
+    /// The same where programs run in the sandbox of a role.
+    #[must_use]
+    pub fn inside(self, around: RoleSandbox) -> ProgramStarter {
+        ProgramStarter { around, ..self }
     }
 }
 
@@ -60,6 +70,7 @@ impl Launcher for ProgramStarter {
             lock: PathBuf::from(&key),
             fence: self.fence.clone(),
             mark: Mark::new(MARK, &key).map_err(|error| AgentError::CouldNotRun(error.to_string()))?,
+            sandbox: self.around.of_program(program),
         };
         let running = self.supervisor.start(&spec).map_err(|error| trouble(&error))?;
         let input = Arc::new(Writing(running.stdin()));

@@ -109,6 +109,7 @@ impl ScriptRunner {
             lock: PathBuf::from(key),
             fence: None,
             mark,
+            sandbox: None,
         })
     }
 
@@ -124,6 +125,26 @@ impl ScriptRunner {
         let spec = self
             .spec(command, &[], &key, limits)
             .map_err(|ended| RunError::CouldNotStart(format!("{ended:?}")))?;
+        self.supervisor.run(&spec, cancel, &mut |_, _| {})
+    }
+
+    /// The same with words for the script, something to read, and more of our surroundings.
+    pub fn once_with(
+        &self,
+        (script, words, input): (&str, &[String], &str),
+        env: &[(OsString, OsString)],
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<ftl_process::ProcessExit, RunError> {
+        let limits = ProcessLimits { hard: Some(limit), ..self.commands };
+        let key = format!("once.{:016x}", ftl_folder::id::random().unwrap_or(0));
+        let spec = self
+            .spec(script, words, &key, limits)
+            .map_err(|ended| RunError::CouldNotStart(format!("{ended:?}")))?;
+        let mut spec = Spec { stdin: Stdin::Bytes(input.as_bytes().to_vec()), ..spec };
+        let missing = env.iter().filter(|(name, _)| !spec.env.iter().any(|(known, _)| known == name));
+        let missing: Vec<_> = missing.cloned().collect();
+        spec.env.extend(missing);
         self.supervisor.run(&spec, cancel, &mut |_, _| {})
     }
 

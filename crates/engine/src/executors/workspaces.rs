@@ -15,9 +15,11 @@ use super::Job;
 use super::typed::{Done, json_of};
 use ftl_code::context::{self, Sources};
 use ftl_folder::clock;
+use ftl_folder::id::RunId;
 use ftl_records::begin::{Beginning, Noted};
 use ftl_records::briefs::Ends;
 use ftl_records::build_budget::{BuildSettings, TaskFacts};
+use ftl_records::lessons::LessonOutcomes;
 use ftl_records::plan_file::{self, CampaignPlan, PlanTask, Reading};
 use ftl_records::workspace::{BlockReason, KnownFailure, LessonKind, UsedLesson, WorkspaceStatus};
 use ftl_records::{RecordError, Records};
@@ -51,12 +53,22 @@ pub(super) fn complete(
 ) -> Done<flow::WorkspaceComplete> {
     let used: Vec<UsedLesson> = asked.utilized.iter().flatten().map(used_lesson).collect();
     let path = place(records, &asked.path);
-    if let Some(done) = ended_before(records, &path, WorkspaceStatus::Complete, &asked.delivered)? {
-        return Ok(done);
+    for delivered in [asked.delivered.clone(), format!("{}{MENDED}", asked.delivered)] {
+        if let Some(done) = ended_before(records, &path, WorkspaceStatus::Complete, &delivered)? {
+            return Ok(done);
+        }
+    }
+    let tried = tried_names(asked.tried.as_ref());
+    let mut delivered = asked.delivered.clone();
+    if !tried.is_empty() {
+        // Whoever scores the work must not take it for one that was right at once.
+        delivered.push_str(MENDED);
     }
     let ends = Ends { now: &clock::local(), run: Some(&job.run) };
-    let (path, brief) = records.complete_workspace(&path, (&asked.delivered, &used), ends)?;
-    records.credit(&brief)?;
+    let (path, brief) = records.complete_workspace(&path, (&delivered, &used), ends)?;
+    let (mended, failed) = tried.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
+    let (source, task) = (source_of(job), task_of(job, &brief.id));
+    records.credit(&brief, &LessonOutcomes { mended, failed, source: Some(&source), task: Some(&task) })?;
     Ok(flow::Ended { path: display_path(records, &path) })
 }
 
@@ -76,8 +88,34 @@ pub(super) fn block(
         return Ok(done);
     }
     let ends = Ends { now: &clock::local(), run: Some(&job.run) };
-    let (path, _) = records.block_workspace(&path, &why, ends)?;
+    let (path, brief) = records.block_workspace(&path, &why, ends)?;
+    let failed = tried_names(asked.tried.as_ref());
+    let (source, task) = (source_of(job), task_of(job, &brief.id));
+    let outcomes = LessonOutcomes { mended: None, failed: &failed, source: Some(&source), task: Some(&task) };
+    records.discredit(&brief, &outcomes)?;
     Ok(flow::Ended { path: display_path(records, &path) })
+}
+
+/// Said of work that was red first and was mended.
+const MENDED: &str = "; retried after a failure";
+
+/// What was tried, in order.
+fn tried_names(tried: Option<&Value>) -> Vec<String> {
+    match tried {
+        None | Some(Value::None) => Vec::new(),
+        Some(Value::List(items)) => items.iter().map(words).filter(|name| !name.is_empty()).collect(),
+        Some(one) => vec![words(one)],
+    }
+}
+
+/// By what a lesson is credited: the run and the instance, so that no instance credits one twice.
+fn source_of(job: &Job) -> String {
+    format!("{}/{}", job.run, job.action.instance)
+}
+
+/// By what lessons are withheld: the run and the name of the task's workspace.
+fn task_of(job: &Job, id: &str) -> String {
+    format!("{}/{id}", job.run)
 }
 
 /// A file below a folder; never one that a link leads out to.
@@ -125,6 +163,8 @@ pub(super) fn words(value: &Value) -> String {
 /// What a brief is made of beside its plan.
 #[derive(Clone, Copy)]
 pub(super) struct BriefSources<'a> {
+    /// The run in which it is built; lessons are withheld by its name.
+    pub(super) run: &'a RunId,
     /// The text of files.
     pub(super) sources: Sources<'a>,
     /// The limits of builds.
@@ -140,7 +180,7 @@ pub(super) fn brief(
     paper: &Records,
     plan: &CampaignPlan,
     seq: Option<&str>,
-    BriefSources { sources, settings, retried, noted }: BriefSources<'_>,
+    BriefSources { run, sources, settings, retried, noted }: BriefSources<'_>,
 ) -> Result<flow::Brief, Failure> {
     let task = match seq {
         Some(seq) => plan.find(seq),
@@ -148,11 +188,13 @@ pub(super) fn brief(
     };
     let none = || Failure::new(FailureKind::Failed, "the plan has no such task");
     let task = task.ok_or_else(none)?;
+    let withheld = std::cell::RefCell::new(Vec::new());
     let recall = |plan: &CampaignPlan, tasks: &[&PlanTask]| {
         let asks: Vec<String> =
             tasks.iter().map(|task| ftl_records::lessons::asks_with(plan, task)).collect();
         let mut all = paper.recall(&asks)?;
         for (recalled, task) in all.iter_mut().zip(tasks) {
+            withheld.borrow_mut().extend(paper.hold_out(&format!("{run}/{}", task.id()), recalled)?);
             recalled.failures.splice(0..0, retried(task));
         }
         Ok(all)
@@ -180,6 +222,7 @@ pub(super) fn brief(
         story,
         overlaps: overlaps(paper, task)?,
         left_out: None,
+        withheld: Some(withheld.into_inner()).filter(|names| !names.is_empty()),
     })
 }
 

@@ -11,6 +11,7 @@
 //! | `wiring` | how the executors of a run are put together |
 
 mod find;
+mod notify;
 mod options;
 mod task;
 mod wiring;
@@ -27,6 +28,8 @@ use ftl_core::value::Fields;
 use ftl_language::library::Library;
 
 pub use self::find::{Driven, RunTarget, driven, find};
+use self::notify::Woken;
+pub use self::notify::{Bell, notify_options};
 use self::options::OptionFiles;
 pub use self::options::{LargePlan, RunOptions, check_plan};
 pub use self::task::ReplayedRun;
@@ -37,6 +40,7 @@ use crate::driver::{DriveError, Driver, Opening, Todo};
 use crate::executors::agents::Listener;
 use crate::executors::worktrees::retry::kept_of_task;
 use crate::executors::worktrees::{LandingRoute, Sites};
+use crate::sandboxes::TooWeak;
 use ftl_code::commands::look::ProbeReport;
 use ftl_folder as folder;
 use ftl_folder::clock::{Clock as _, SystemClock};
@@ -67,6 +71,8 @@ pub enum SessionError {
     },
     /// The agents that are bound do not fit what is to be run.
     Unfit(Unfit),
+    /// The sandbox that is asked for cannot be had on this machine.
+    Sandbox(TooWeak),
     /// An input holds a secret of the environment: the journal would keep it, and without it the run would do
     /// something else.
     SecretInput {
@@ -104,6 +110,7 @@ impl fmt::Display for SessionError {
         match self {
             SessionError::Unknown { message, .. } | SessionError::Machine(message) => out.write_str(message),
             SessionError::Unfit(unfit) => out.write_str(&unfit.message),
+            SessionError::Sandbox(weak) => weak.fmt(out),
             SessionError::SecretInput { input, variable } => {
                 write!(out, "the input `{input}` holds the secret of the variable {variable}")
             }
@@ -154,8 +161,8 @@ impl Session {
         let secrets = secrets(&config, place.root());
         let command = secrets.redact(command);
         let options = OptionFiles::of(&place);
-        let (lobby, listener) = (OnceLock::new(), OnceLock::new());
-        let wiring = Wiring { place, store, config, guard, records, secrets, options, lobby, listener };
+        let (lobby, listener, bell) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let wiring = Wiring { place, store, config, guard, records, secrets, options, lobby, listener, bell };
         Session { library, command, owner: OnceLock::new(), wiring }
     }
 
@@ -213,6 +220,7 @@ impl Session {
         opening.inputs = self.clean_inputs(&opening.inputs)?;
         opening.terms.accepted = self.staffed(&opening.protocol, &options)?;
         opening.terms.accepted.extend(options.allowed.iter().map(ToString::to_string));
+        opening.terms.accepted.extend(options.sandbox.iter().map(ToString::to_string));
         let id = RunId::random()?;
         options.plan = options.plan.map(|plan| self.staff(&plan));
         let kept = self.wiring.options.write(&id, &options, self.secrets())?;
@@ -282,6 +290,7 @@ impl Session {
     /// What the agents of a protocol do not enforce and a person accepted; an error where no person did, or where a
     /// role has no agent.
     pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
+        self.wiring.sandboxes(options)?;
         let script = options.script.as_deref().map(RehearsalScript::parse).transpose();
         let script = script.map_err(|error| SessionError::Machine(error.to_string()))?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
@@ -458,7 +467,11 @@ impl Session {
         // Copies of the records have caught up when the run rests.
         let lagging = Records::lagging(&workplace.records);
         let clock = SystemClock::not_before(driver.last());
-        let rest = drive(driver, todo, &workplace.workshop, &clock, stop, watch).map_err(SessionError::from);
+        let since = todo.entries.first().map_or(driver.summary().entry, |entry| entry.seq - 1);
+        let courier = self.or_give_back(&lease, self.courier(&run, since))?;
+        let mut woken = Woken { watch, courier: courier.as_ref() };
+        let rest =
+            drive(driver, todo, &workplace.workshop, &clock, stop, &mut woken).map_err(SessionError::from);
         if let Some(sites) = &workplace.sites {
             sites.end_checks();
         }
@@ -466,6 +479,10 @@ impl Session {
             self.sweep(&sites, &run);
         }
         drop(lagging);
+        // The run is given back: whoever tells a person of it keeps nobody from it.
+        if let Some(courier) = courier {
+            courier.end();
+        }
         // Where the files cannot be moved now, the next command that opens or ends something does it.
         let _ = workplace.records.leave_front();
         self.or_give_back(&lease, rest)

@@ -16,6 +16,7 @@ use super::SessionError;
 use crate::executors::planned;
 use crate::executors::worktrees::LandingRoute;
 use crate::executors::worktrees::retry::Retried;
+use crate::sandboxes::SandboxOrder;
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::{StateFolder, replace};
@@ -63,6 +64,8 @@ pub struct RunOptions {
     pub choice: Choice,
     /// Tasks that are tried again.
     pub retried: Vec<Retried>,
+    /// What the person says about the sandboxes of this run.
+    pub sandbox: Option<SandboxOrder>,
 }
 
 impl RunOptions {

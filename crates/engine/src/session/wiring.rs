@@ -18,6 +18,7 @@ use ftl_core::catalogue::{ActionDecl as _, Catalogue};
 use ftl_core::performer::Performer;
 
 use super::SessionError;
+use super::notify::Bell;
 use super::options::{OptionFiles, RunOptions};
 use crate::executors::ExecutorPool;
 use crate::executors::agents::{Agents, Listener, Means, RoleAnswerer};
@@ -26,6 +27,7 @@ use crate::executors::script::ScriptExecutor;
 use crate::executors::shell::{Probes, ScriptRunner};
 use crate::executors::table::{AgentResources, ExecutorOptions, RecordAccess, Resources};
 use crate::executors::worktrees::Sites;
+use crate::sandboxes::Sandboxes;
 use ftl_folder as folder;
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_folder::state_folder::StateFolder;
@@ -49,6 +51,7 @@ pub(super) struct Wiring {
     pub(super) options: OptionFiles,
     pub(super) lobby: OnceLock<Scratch>,
     pub(super) listener: OnceLock<Arc<dyn Listener>>,
+    pub(super) bell: OnceLock<Bell>,
 }
 
 /// The executors of one run, and what is looked at again when it rests.
@@ -78,14 +81,15 @@ impl Wiring {
             workshop = workshop.with(Sh::NAME, shell.clone());
             None
         } else {
-            let sites = self.sites(lease, &records, &supervisor, &options);
+            let sandboxes = self.sandboxes(&options)?;
+            let sites = self.sites(lease, &records, &supervisor, &options, &sandboxes);
             let admission = workshop.admission().clone();
             let resources = Arc::new(Resources {
                 records: RecordAccess { paper: records.clone(), routes },
                 sites: sites.clone(),
                 shell: shell.clone(),
                 secrets: self.secrets.clone(),
-                agents: Some(self.agent_resources(supervisor, &options, &records, &sites)?),
+                agents: Some(self.agent_resources(supervisor, &options, &records, &sites, sandboxes)?),
                 given: ExecutorOptions {
                     plan: self.options.read_plan(run)?,
                     only_plans: options.only_plans,
@@ -109,7 +113,9 @@ impl Wiring {
         let supervisor = self.supervisor()?;
         let workshop = ExecutorPool::hiding(self.config.width(), &self.secrets);
         let records = self.records.for_actions_of(&lease.run);
-        let sites = self.sites(lease, &records, &supervisor, &RunOptions::default());
+        let options = RunOptions::default();
+        let sandboxes = self.sandboxes(&options)?;
+        let sites = self.sites(lease, &records, &supervisor, &options, &sandboxes);
         let resources = Resources {
             records: RecordAccess { paper: records.clone(), routes },
             sites: sites.clone(),
@@ -123,8 +129,14 @@ impl Wiring {
         Ok(Workplace { workshop, sites: Some(sites), records })
     }
 
+    /// The sandboxes of a run, at the level that the settings or its person ask for.
+    pub(super) fn sandboxes(&self, options: &RunOptions) -> Result<Sandboxes, SessionError> {
+        let order = options.sandbox.as_ref();
+        Sandboxes::of(&self.config, &self.place, &self.guard, order).map_err(SessionError::Sandbox)
+    }
+
     /// Makes the runner of scripts of protocols.
-    fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
+    pub(super) fn shell(&self, supervisor: &Arc<Supervisor>) -> ScriptRunner {
         let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
         let shell = ScriptRunner::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
         shell.in_environment(self.config.environment())
@@ -137,9 +149,11 @@ impl Wiring {
         records: &Arc<Records>,
         supervisor: &Arc<Supervisor>,
         options: &RunOptions,
+        sandboxes: &Sandboxes,
     ) -> Arc<Sites> {
         let fence = Fence { file: self.place.fences().join(lease.run.as_str()), epoch: lease.epoch };
         let sites = Sites::new(records.clone(), supervisor.clone(), &self.config);
+        let sites = sites.with_sandboxes(sandboxes.clone());
         let sites = sites.allowing(options.allowed.clone()).with_tools(options.tools);
         Arc::new(sites.landing(options.landing).fenced(fence).retrying(options.retried.clone()))
     }
@@ -151,8 +165,9 @@ impl Wiring {
         options: &RunOptions,
         records: &Arc<Records>,
         sites: &Arc<Sites>,
+        sandboxes: Sandboxes,
     ) -> Result<AgentResources, SessionError> {
-        let mut agents = self.agents(supervisor, &options.choice)?;
+        let mut agents = self.agents(supervisor, &options.choice, sandboxes)?;
         if options.document.is_some() {
             agents = agents.with_stand_in("planner", "architect");
         }
@@ -176,7 +191,12 @@ impl Wiring {
     }
 
     /// The executor that asks agents, as the settings bind them, or as the person has chosen for the run.
-    fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
+    fn agents(
+        &self,
+        supervisor: Arc<Supervisor>,
+        choice: &Choice,
+        sandboxes: Sandboxes,
+    ) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster_with(choice)?, self.lobby()?);
         let hall = hide_named(&self.config, Hall::new(&roster, &variable, &lobby.folder));
         let mut backends = BTreeMap::new();
@@ -201,6 +221,7 @@ impl Wiring {
             supervisor,
             commands: self.config.command_limits(),
             programs: self.config.agent_limits(),
+            sandboxes,
         };
         let mut agents = Agents::new(seats, means)
             .with_lobby(lobby)

@@ -9,6 +9,7 @@ use ftl_agents::contract::{MONEY, TOKENS};
 use ftl_core::amount::{AmountError, Unit};
 use ftl_core::run::Terms;
 use ftl_core::value::Name;
+use ftl_process::sandbox::Level;
 use ftl_settings::roster::Choice;
 use ftl_settings::settings::LandingHow;
 
@@ -96,11 +97,25 @@ pub(crate) struct WorkOptions {
     #[arg(long, value_name = "KIND [PATH]")]
     pub(crate) allow: Vec<String>,
 
+    /// How much holds agents and commands of this run back, whatever the settings ask for: full, partial or none
+    #[arg(long, value_name = "LEVEL", value_parser = levels(), requires = "reason")]
+    pub(crate) sandbox: Option<Level>,
+
+    /// The reason for another sandbox, for the record
+    #[arg(long, value_name = "TEXT", requires = "sandbox")]
+    pub(crate) reason: Option<String>,
+
     #[command(flatten)]
     pub(crate) chosen: FlowArgs,
 
     #[command(flatten)]
     pub(crate) talk: TalkArg,
+}
+
+/// The levels of sandboxes.
+pub(crate) fn levels() -> impl TypedValueParser<Value = Level> {
+    let words = PossibleValuesParser::new(Level::ALL.map(Level::word));
+    words.map(|word| Level::parse(&word).unwrap_or(Level::Full))
 }
 
 /// Who works on one run, and how much they may use.

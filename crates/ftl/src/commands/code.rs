@@ -27,7 +27,7 @@ use ftl_view::paint::{self, one_line, paint, safe};
 use serde_json::json;
 
 use super::ask::{Typed, ask};
-use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
+use super::flow::{self, allowances, is_asked, needs_git, objective, sandbox_order, tell_branch};
 use super::run::{ForegroundRun, Left, can_be_opened, document, exit_of, left_text, summary_of};
 use crate::agent_follower;
 use crate::cli::{Code, FlowOptions};
@@ -105,8 +105,10 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<ExitSt
     asked.work.chosen.limit(&mut terms);
     let choice = asked.work.chosen.choice();
     let opening = Opening { protocol: Name::from(CODER), inputs, terms };
+    let sandbox = sandbox_order(cli, &place, &asked.work)?;
+    let (is_story, choice_of_run) = (true, choice.clone());
     let options =
-        RunOptions { allowed, landing, is_story: true, choice: choice.clone(), ..RunOptions::default() };
+        RunOptions { allowed, landing, is_story, sandbox, choice: choice_of_run, ..RunOptions::default() };
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open_with(opening, options).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();

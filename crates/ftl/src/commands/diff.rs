@@ -64,6 +64,8 @@ struct Shown {
     what: What,
     /// The task that it was done for, as `seq slug`.
     task: Option<String>,
+    /// The name under which it is kept.
+    id: Option<String>,
     base: Oid,
     tree: Oid,
     why: Option<String>,
@@ -157,14 +159,14 @@ impl Work<'_> {
         let last = kept.iter().filter(|one| one.id == id).max_by_key(|one| one.number);
         Ok(last.and_then(|one| {
             let shown = Shown::of(What::Kept, one.base.clone()?, one.commit.clone());
-            Some(Shown { why: Some(one.why.clone()), ..shown })
+            Some(Shown { why: Some(one.why.clone()), id: Some(one.label()), ..shown })
         }))
     }
 }
 
 impl Shown {
     fn of(what: What, base: Oid, tree: Oid) -> Shown {
-        Shown { what, task: None, base, tree, why: None, files: Vec::new(), patch: Vec::new() }
+        Shown { what, task: None, id: None, base, tree, why: None, files: Vec::new(), patch: Vec::new() }
     }
 
     fn json(&self) -> Json {
@@ -174,7 +176,7 @@ impl Shown {
         };
         let patch = (!self.patch.is_empty()).then(|| String::from_utf8_lossy(&self.patch));
         json!({
-            "what": self.what.word(), "task": self.task, "base": self.base.as_str(), "tree": self.tree.as_str(),
+            "what": self.what.word(), "task": self.task, "id": self.id, "base": self.base.as_str(), "tree": self.tree.as_str(),
             "why": self.why, "files": self.files.iter().map(file).collect::<Vec<_>>(), "patch": patch,
         })
     }

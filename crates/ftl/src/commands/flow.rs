@@ -21,6 +21,7 @@ use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::DriveEnd;
 use ftl_engine::driver::Opening;
 use ftl_engine::executors::worktrees::LandingRoute;
+use ftl_engine::sandboxes::SandboxOrder;
 use ftl_engine::session::{RunOptions, Session, check_plan, find};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
@@ -252,6 +253,7 @@ pub(super) fn carry_out(
         allowed,
         landing: pulls.then_some(LandingRoute::PullRequest),
         choice: options.work.chosen.choice(),
+        sandbox: sandbox_order(cli, &place, &options.work)?,
         ..run_options
     };
     session.staffed(&opening.protocol, &run_options).map_err(|error| session_failure(&error))?;
@@ -283,6 +285,16 @@ pub(super) fn carry_out(
         tell_branch(&id, out)?;
     }
     Ok(exit)
+}
+
+/// What the person says about the sandboxes of a run.
+pub(super) fn sandbox_order(
+    cli: &GlobalArgs,
+    place: &StateFolder,
+    work: &WorkOptions,
+) -> Result<Option<SandboxOrder>, CommandError> {
+    let (Some(level), Some(reason)) = (work.sandbox, work.reason.clone()) else { return Ok(None) };
+    Ok(Some(SandboxOrder { level, reason, by: session::person(cli, place)? }))
 }
 
 /// Says which run was opened, and what it is about.

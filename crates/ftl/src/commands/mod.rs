@@ -20,6 +20,7 @@ pub(crate) mod protocols;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod salvage;
+pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod setup;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use ftl_command::session::session_failure;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, inbox, session};
 use ftl_engine::executors::worktrees::retry::Retried;
 use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
@@ -32,6 +32,7 @@ pub(crate) fn retry(cli: &GlobalArgs, asked: &RetryArgs, out: &Out) -> Result<Ex
     }
     let session = session::open(cli)?;
     let course = course(&session, &row.run, asked)?;
+    inbox::put_away(&session, &row.run)?;
     drop(session);
     carry_out(cli, course, &asked.options, out)
 }

@@ -77,6 +77,8 @@ fn has_document(command: &Subcommands) -> bool {
     matches!(
         command,
         Subcommands::Diff(_)
+            | Subcommands::Status(_)
+            | Subcommands::Why { .. }
             | Subcommands::Undo(_)
             | Subcommands::Salvage(_)
             | Subcommands::Agents(_)

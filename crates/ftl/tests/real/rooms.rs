@@ -145,6 +145,7 @@ fn a_room_sees_what_is_alive_in_it_and_nothing_stays() {
         args: ["-c", "setsid sleep 600 & touch began; wait"].map(OsString::from).into(),
         folder: room.work(),
         env: room.env(),
+        reach: Default::default(),
     };
     let launched = room.launcher().launch(&program).unwrap();
     room.wait_until("the program", |room| room.text("began").is_some() && room.alive().len() >= 2);

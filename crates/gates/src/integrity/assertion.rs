@@ -3,6 +3,8 @@
 //! It is told by the text of the assertion alone. Strength is an order of four steps and no measure; where a
 //! text cannot be placed it is taken as demanding something, so that only a clear loss is called one.
 
+use std::collections::BTreeSet;
+
 /// How much an assertion demands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
@@ -38,6 +40,10 @@ pub(super) struct Assertion {
     pub(super) subject: String,
     /// How far off a number may be.
     pub(super) tolerance: Option<f64>,
+    /// How many conditions, handlers and functions of their own it stands below.
+    pub(super) guards: usize,
+    /// Whether somebody waits for it, where that matters.
+    pub(super) is_awaited: bool,
 }
 
 /// How much of an assertion's text is looked at.
@@ -54,8 +60,56 @@ impl Assertion {
         };
         let tolerance = tolerance(&text).or_else(|| condition.and_then(|one| tolerance(&one_line(one))));
         let text = condition.map_or(text.clone(), |condition| format!("if {}: {text}", one_line(condition)));
-        Assertion { text, line, strength, subject, tolerance }
+        Assertion { text, line, strength, subject, tolerance, guards: 0, is_awaited: true }
     }
+
+    /// How many values it asks for: `a == 1 and b == 2` asks for two, and so does `(a, b) == (1, 2)`.
+    pub(super) fn weight(&self) -> usize {
+        let joined = 1 + [" and ", " && "].iter().map(|word| self.text.matches(word).count()).sum::<usize>();
+        let inner =
+            self.subject.strip_prefix(['(', '[', '{']).and_then(|rest| rest.strip_suffix([')', ']', '}']));
+        joined.max(
+            inner.map_or(1, |inner| {
+                split(inner, ',').into_iter().filter(|one| !one.trim().is_empty()).count()
+            }),
+        )
+    }
+
+    /// The numbers, texts and constants that it names. A text for people, with places for values, is none.
+    pub(super) fn literals(&self) -> BTreeSet<String> {
+        literals(self.text.split(": t.").next().unwrap_or(&self.text))
+    }
+}
+
+/// The numbers, texts and constants of a text.
+pub(super) fn literals(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find(['"', '\'', '`']) {
+        plain.push_str(&rest[..open]);
+        plain.push(' ');
+        let quote = rest[open..].chars().next().unwrap_or('"');
+        let inner = &rest[open + 1..];
+        let Some(close) = inner.find(quote) else { break };
+        if !inner[..close].contains('%') {
+            found.insert(format!("\"{}\"", &inner[..close]));
+        }
+        rest = &inner[close + 1..];
+    }
+    plain.push_str(rest);
+    let words = plain.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '.');
+    let is_constant = |word: &str| {
+        word.len() > 1
+            && word.chars().all(|one| one.is_ascii_uppercase() || one == '_' || one.is_ascii_digit())
+    };
+    let words = words.map(|word| word.trim_matches('.')).filter(|word| !word.is_empty());
+    found.extend(
+        words
+            .filter(|word| word.starts_with(|one: char| one.is_ascii_digit()) || is_constant(word))
+            .map(str::to_owned),
+    );
+    found
 }
 
 pub(super) fn one_line(text: &str) -> String {

@@ -7,6 +7,7 @@
 use tree_sitter::{Node, TreeCursor};
 
 use super::assertion::{Assertion, one_line};
+use super::guards;
 use ftl_code::context::Language;
 
 /// How many tests of one file are looked at.
@@ -24,9 +25,17 @@ pub(super) struct Cases {
     pub(super) cases: Vec<Case>,
     /// Marks that are on no single test.
     pub(super) marks: Vec<Mark>,
+    /// Rows of tables that stand outside of every test.
+    pub(super) rows: Vec<Row>,
+    /// Functions of the file that catch what is raised and drop it.
+    pub(super) swallowers: Vec<String>,
     /// Whether there were more tests than are looked at.
     pub(super) is_cut: bool,
 }
+
+/// A row of a table that a test runs over.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row(pub(super) String);
 
 /// One test, or a function in a test file that asserts for tests.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +49,14 @@ pub(super) struct Case {
     pub(super) is_empty: bool,
     /// The line of a return before everything that follows.
     pub(super) returns: Option<usize>,
+    /// Whether its body only gives back one literal.
+    pub(super) is_constant: bool,
+    /// The rows of the tables that it runs over.
+    pub(super) rows: Vec<Row>,
+    /// The functions that it calls, by their last names.
+    pub(super) calls: Vec<String>,
+    /// Its decorators.
+    pub(super) decorators: Vec<String>,
 }
 
 /// Something that changes whether or how a test counts.
@@ -62,17 +79,36 @@ pub(super) enum What {
     Panic,
     /// A failed assertion is caught and dropped.
     Swallow,
+    /// It is run again until it passes.
+    Retry,
 }
 
 /// Reads the tests of a file. A file in a language without a parser is one case.
 pub(super) fn read(path: &str, text: &str) -> Option<Cases> {
-    let Some(language) = Language::of(path) else { return Some(by_lines(text)) };
+    if path.ends_with(".bats") || super::product::is_shell(path, text) {
+        return Some(super::shell_tests::read(path, text));
+    }
+    let Some(language) = Language::of(path) else { return Some(super::lines::read(text)) };
     let tree = language.parse(text)?;
     let mut reader =
         Reader { text, language, found: Cases::default(), open: Vec::new(), pending: Vec::new() };
     let mut cursor = tree.walk();
     walk(&mut cursor, |node| reader.visit(node));
+    let swallowers = std::mem::take(&mut reader.found.swallowers);
+    for case in &mut reader.found.cases {
+        let hidden =
+            case.decorators.iter().find(|text| swallowers.iter().any(|name| decorator_name(text) == name));
+        if let Some(text) = hidden.cloned() {
+            case.marks.push(Mark { what: What::Swallow, text, line: case.line });
+        }
+    }
     Some(reader.found)
+}
+
+/// The last name of a decorator: `@a.b(c)` is `b`.
+fn decorator_name(text: &str) -> &str {
+    let head = text.trim_start_matches('@').split('(').next().unwrap_or(text).trim();
+    head.rsplit('.').next().unwrap_or(head)
 }
 
 /// Visits every node from the top; a visitor that says no is not led below.
@@ -118,6 +154,8 @@ impl<'a> Reader<'a> {
         while self.open.last().is_some_and(|open| open.end <= node.start_byte()) {
             self.open.pop();
         }
+        self.calls(node);
+        self.rows(node);
         match self.language {
             Language::Python => self.python(node),
             Language::Rust => self.rust(node),
@@ -183,6 +221,10 @@ impl<'a> Reader<'a> {
         if let Some(body) = body {
             case.is_empty = self.is_empty(body);
             case.returns = self.first_return(body);
+            case.is_constant = guards::is_constant(self.words(body));
+            if !is_test && guards::swallows(self.start(body, MAX_BLOCK_BYTES)) {
+                self.found.swallowers.push(name.to_owned());
+            }
         }
         self.open.push(Open {
             end: node.end_byte(),
@@ -198,8 +240,76 @@ impl<'a> Reader<'a> {
             Inside::Condition(condition) => Some(condition.clone()),
             Inside::Group(_) | Inside::Case(_) => None,
         });
-        let assertion = Assertion::new(self.words(node), node.start_position().row + 1, condition.as_deref());
+        let mut assertion =
+            Assertion::new(self.words(node), node.start_position().row + 1, condition.as_deref());
+        let end = self
+            .open
+            .iter()
+            .rev()
+            .find(|open| matches!(open.inside, Inside::Case(_)))
+            .map_or(0, |open| open.end);
+        let line = self.found.cases[at].line;
+        let around = guards::Around { text: self.text, language: self.language, end, line };
+        assertion.guards = around.count(node).saturating_sub(usize::from(condition.is_some()));
+        assertion.is_awaited = around.is_awaited(node);
         self.found.cases[at].assertions.push(assertion);
+    }
+
+    /// What a test calls.
+    fn calls(&mut self, node: Node<'_>) {
+        if !matches!(node.kind(), "call" | "call_expression") {
+            return;
+        }
+        let Some(at) = self.inside_case() else { return };
+        let callee = self.field(node, "function");
+        let name = callee.rsplit(['.', ':']).next().unwrap_or(callee).trim();
+        if !name.is_empty() && self.found.cases[at].calls.len() < MAX_CASES {
+            let name = name.to_owned();
+            self.found.cases[at].calls.push(name);
+        }
+    }
+
+    /// The rows of a table: elements of a list that are lists themselves.
+    fn rows(&mut self, node: Node<'_>) {
+        let is_list = matches!(
+            node.kind(),
+            "list" | "tuple" | "array" | "array_expression" | "literal_value" | "dictionary"
+        );
+        if !is_list {
+            return;
+        }
+        let mut cursor = node.walk();
+        let is_row = |child: &Node<'_>| {
+            let inner = match child.kind() {
+                "literal_element" => child.named_child(0).map(|inner| inner.kind()),
+                "keyed_element" => {
+                    child.named_child(1).and_then(|inner| inner.named_child(0)).map(|inner| inner.kind())
+                }
+                kind => Some(kind),
+            };
+            inner.is_some_and(|kind| {
+                matches!(
+                    kind,
+                    "tuple"
+                        | "list"
+                        | "array"
+                        | "object"
+                        | "dictionary"
+                        | "tuple_expression"
+                        | "literal_value"
+                        | "struct_expression"
+                )
+            })
+        };
+        let rows: Vec<Row> = node
+            .named_children(&mut cursor)
+            .filter(is_row)
+            .map(|child| Row(one_line(self.start(child, MAX_CALLEE_BYTES))))
+            .collect();
+        match self.inside_case() {
+            Some(at) => self.found.cases[at].rows.extend(rows),
+            None => self.found.rows.extend(rows),
+        }
     }
 
     fn mark(&mut self, what: What, text: &str, line: usize) {
@@ -215,6 +325,24 @@ impl<'a> Reader<'a> {
         for (text, line) in std::mem::take(&mut self.pending) {
             if let Some(what) = judge(&text) {
                 self.mark(what, &text, line);
+            }
+        }
+    }
+
+    /// What decorators and attributes say of the test that was just opened: its rows, and that it is tried again.
+    fn decorated(&mut self) {
+        let Some(at) = self.inside_case() else { return };
+        for (text, line) in self.pending.clone() {
+            let rows = guards::rows_of(&text);
+            let name = decorator_name(&text).to_lowercase();
+            let case = &mut self.found.cases[at];
+            case.rows.extend(rows.into_iter().map(Row));
+            case.decorators.push(one_line(&text));
+            if ["flaky", "retry", "rerun", "repeat_until", "eventually"]
+                .iter()
+                .any(|word| name.contains(word))
+            {
+                case.marks.push(Mark { what: What::Retry, text: super::short(&one_line(&text)), line });
             }
         }
     }
@@ -271,7 +399,7 @@ impl Reader<'_> {
         let line = node.start_position().row + 1;
         match node.kind() {
             "decorator" => {
-                self.pending.push((self.start(node, MAX_CALLEE_BYTES).to_owned(), line));
+                self.pending.push((self.start(node, MAX_BLOCK_BYTES).to_owned(), line));
                 return false;
             }
             "class_definition" => {
@@ -289,6 +417,7 @@ impl Reader<'_> {
                 let name = self.field(node, "name");
                 let is_test = name.starts_with("test") && self.open.iter().all(|open| open.is_searched);
                 self.case(node, name, is_test, node.child_by_field_name("body"));
+                self.decorated();
                 self.take_pending(python_skip);
             }
             "assert_statement" => {
@@ -390,6 +519,7 @@ impl Reader<'_> {
                 let is_test = self.pending.iter().any(|(text, _)| is_rust_test(text));
                 self.case(node, self.field(node, "name"), is_test, node.child_by_field_name("body"));
                 if is_test {
+                    self.decorated();
                     self.take_pending(rust_mark);
                 }
                 self.pending.clear();
@@ -434,7 +564,16 @@ impl Reader<'_> {
                 self.case(node, name, is_test, node.child_by_field_name("body"));
             }
             "if_statement" => {
-                let head = node.child_by_field_name("condition").map(|one| self.start(one, MAX_CALLEE_BYTES));
+                // What is compared often stands in the statement before: `if got := Add(1, 2); got != 3`.
+                let whole = |one: Node<'_>| {
+                    let from = node
+                        .child_by_field_name("initializer")
+                        .map_or(one.start_byte(), |first| first.start_byte());
+                    self.text.get(from..one.end_byte()).filter(|text| text.len() <= MAX_CALLEE_BYTES)
+                };
+                let head = node
+                    .child_by_field_name("condition")
+                    .and_then(|one| whole(one).or_else(|| Some(self.start(one, MAX_CALLEE_BYTES))));
                 let body = node.child_by_field_name("consequence");
                 if let (Some(head), Some(body)) = (head, body) {
                     self.open.push(Open {
@@ -531,6 +670,9 @@ impl Reader<'_> {
         else {
             return;
         };
+        if matches!(callee, "jest.retryTimes" | "this.retries" | "vi.retry") {
+            return self.mark(What::Retry, self.start(node, MAX_CALLEE_BYTES), line);
+        }
         let is_helper = matches!(base, "t" | "this" | "ctx" | "context");
         if is_helper && matches!(modifiers[..], ["skip" | "todo"]) {
             return self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
@@ -570,6 +712,16 @@ impl Reader<'_> {
         }
         if focus || option("only") {
             self.mark(What::Focus, head, line);
+        }
+        if option("retry") || option("retries") {
+            self.mark(What::Retry, head, line);
+        }
+        // The table of `test.each(table)(title, body)` stands before the test.
+        if let Some(at) = self.inside_case().filter(|_| is_test) {
+            let rows = guards::rows_of(
+                self.start(node.child_by_field_name("function").unwrap_or(node), MAX_BLOCK_BYTES),
+            );
+            self.found.cases[at].rows.extend(rows.into_iter().map(Row));
         }
     }
 }
@@ -623,64 +775,4 @@ fn rust_mark(text: &str) -> Option<What> {
         "cfg_attr" if squeezed.contains(",ignore") => Some(What::Skip),
         _ => None,
     }
-}
-
-const LINE_TESTS: [&str; 10] =
-    ["@Test", "[Fact", "[Test", "[Theory", "function test", "def test_", "it \"", "it '", "TEST(", "@test "];
-const LINE_SKIPS: [&str; 14] = [
-    "@Ignore",
-    "@Disabled",
-    "markTestSkipped",
-    "markTestIncomplete",
-    "[Ignore",
-    "Skip =",
-    "xit ",
-    "xdescribe ",
-    "pending ",
-    "skip ",
-    "skip(",
-    "GTEST_SKIP",
-    "DISABLED_",
-    "@tag :skip",
-];
-const LINE_FOCUS: [&str; 4] = ["fit ", "fdescribe ", ":focus", "focus: true"];
-const LINE_ASSERTS: [&str; 8] =
-    ["assert", "Assert", "expect", "should", "EXPECT_", "ASSERT_", "verify(", "refute"];
-
-/// A file that has no parser: each line that asserts is an assertion of the one case that the file is.
-fn by_lines(text: &str) -> Cases {
-    let mut whole = Case { name: "the file".to_owned(), line: 1, is_test: false, ..Case::default() };
-    let mut found = Cases::default();
-    for (at, line) in text.lines().enumerate() {
-        let (line, at) = (line.trim(), at + 1);
-        let is_comment =
-            ["//", "#", "*", "/*", "import ", "use ", "using "].iter().any(|word| line.starts_with(word));
-        if is_comment || line.is_empty() {
-            continue;
-        }
-        let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
-        if has(&LINE_SKIPS) {
-            found.marks.push(Mark { what: What::Skip, text: super::short(line), line: at });
-        } else if has(&LINE_FOCUS) {
-            found.marks.push(Mark { what: What::Focus, text: super::short(line), line: at });
-        }
-        if has(&LINE_TESTS) && found.cases.len() < MAX_CASES {
-            // The name stands on this line or, behind an annotation, on the next one with a bracket.
-            let named = text
-                .lines()
-                .skip(at - 1)
-                .take(4)
-                .find(|one| one.contains('(') && !one.trim().starts_with(['@', '[']))
-                .unwrap_or(line);
-            let name = super::short(&one_line(named.trim().trim_end_matches('{')));
-            found.cases.push(Case { name, line: at, is_test: true, ..Case::default() });
-        } else if has(&LINE_ASSERTS) {
-            whole.assertions.push(Assertion {
-                strength: super::assertion::Strength::Range,
-                ..Assertion::new(line, at, None)
-            });
-        }
-    }
-    found.cases.push(whole);
-    found
 }

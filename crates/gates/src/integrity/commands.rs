@@ -30,7 +30,7 @@ const RUNNERS: [&str; 21] = [
 ];
 
 /// Words of command lines by which a runner runs fewer tests.
-const FEWER: [&str; 25] = [
+const FEWER: [&str; 31] = [
     "-k",
     "--deselect",
     "--ignore",
@@ -56,6 +56,12 @@ const FEWER: [&str; 25] = [
     "--no-run",
     "--collect-only",
     "--co",
+    "-t",
+    "--shard",
+    "--onlyChanged",
+    "--changed",
+    "--reruns",
+    "--retries",
 ];
 
 /// Why a line that runs tests runs fewer of them, or lets a failure pass.
@@ -87,6 +93,79 @@ pub(super) fn narrows(line: &str) -> Option<String> {
     }
     (line.starts_with('-') && !line.starts_with("- ") && !line.starts_with("--"))
         .then(|| "`-` before a recipe lets a failure pass".to_owned())
+}
+
+/// Flags that change what is told and not what is run.
+const HARMLESS: [&str; 32] = [
+    "-v",
+    "-vv",
+    "--verbose",
+    "--reporter",
+    "--reporters",
+    "--color",
+    "--colour",
+    "--colors",
+    "--ci",
+    "--coverage",
+    "--cov",
+    "--cov-report",
+    "--silent",
+    "--runInBand",
+    "--maxWorkers",
+    "-j",
+    "--jobs",
+    "--no-fail-fast",
+    "--locked",
+    "--workspace",
+    "--all",
+    "--all-targets",
+    "--all-features",
+    "-race",
+    "-count",
+    "--strict",
+    "--tb",
+    "--durations",
+    "--junitxml",
+    "--test-reporter",
+    "-ra",
+    "-rA",
+];
+
+/// Whether a command runs all that another one ran: it is the same with flags that change only what is told, or it is
+/// one of several that must all succeed.
+pub(super) fn keeps(old: &str, new: &str) -> bool {
+    let (old, new) = (old.trim(), new.trim());
+    if old == new {
+        return true;
+    }
+    let weak = |text: &str| narrows(text).is_some() || ends_well(text).is_some();
+    if (weak(new) && !weak(old))
+        || ["||", ";", "|"].iter().any(|word| new.contains(word) && !old.contains(word))
+    {
+        return false;
+    }
+    let wanted: Vec<&str> = old.split(" && ").map(str::trim).collect();
+    let given: Vec<&str> = new.split(" && ").map(str::trim).collect();
+    wanted.iter().all(|one| given.iter().any(|other| only_adds_flags(one, other)))
+}
+
+fn only_adds_flags(old: &str, new: &str) -> bool {
+    let mut left = old.split_whitespace().peekable();
+    let mut after_flag = false;
+    for word in new.split_whitespace() {
+        if left.peek() == Some(&word) {
+            left.next();
+            after_flag = false;
+            continue;
+        }
+        let name = word.split('=').next().unwrap_or(word);
+        let is_value = after_flag && !word.starts_with('-');
+        if !HARMLESS.contains(&name) && !is_value {
+            return false;
+        }
+        after_flag = HARMLESS.contains(&name) && !word.contains('=') && !is_value;
+    }
+    left.peek().is_none()
 }
 
 /// Lines of a whole script by which it ends well whatever happened before.
@@ -167,6 +246,27 @@ mod tests {
         for line in LINES.lines().filter(|line| !line.trim().is_empty()) {
             let (text, wanted) = line.split_once(" => ").unwrap();
             assert_eq!(narrows(text).as_deref().unwrap_or("-"), wanted.trim(), "{line}");
+        }
+    }
+
+    /// One line a case: a command, another one, whether that runs all of the first.
+    const KEPT: &str = "
+        jest                  ; jest --verbose              ; yes
+        jest                  ; jest --reporter spec        ; yes
+        pytest                ; ruff check . && pytest -ra  ; yes
+        jest                  ; jest -t half                ; no
+        jest                  ; jest; exit 0                ; no
+        jest                  ; jest || true                ; no
+        pytest                ; pytest tests/unit           ; no
+        tsc && vitest run     ; vitest run                  ; no
+        pytest                ; echo pytest                 ; no";
+
+    #[test]
+    fn a_command_says_whether_it_runs_all_of_another() {
+        for line in KEPT.lines().filter(|line| !line.trim().is_empty()) {
+            let (first, wanted) = line.trim().rsplit_once(" ; ").unwrap();
+            let (old, new) = first.split_once(" ; ").unwrap();
+            assert_eq!(keeps(old, new.trim()), wanted == "yes", "{line}");
         }
     }
 

@@ -7,15 +7,30 @@
 
 mod assertion;
 mod cases;
+mod ci;
 mod commands;
 mod compare;
+mod doctests;
+mod doubles;
+mod guards;
+mod lines;
 mod product;
 mod settings;
+mod shell_tests;
+mod silenced;
+mod special;
+mod targets;
 #[cfg(test)]
 pub(crate) mod tests;
+mod units;
+mod yaml;
+
+pub use special::{look as look_for_answers, tests_below};
 
 pub(super) use assertion::split;
 pub(super) use cases::walk;
+
+use std::collections::BTreeSet;
 
 use cases::{Case, Cases};
 use compare::Moved;
@@ -35,11 +50,23 @@ pub fn look(change: &Change, brief: &Brief) -> Vec<Finding> {
     let mut moved = Moved::default();
     for file in &read {
         if let Some(after) = &file.after {
+            moved.learn(file.before.as_ref(), after);
             let added = compare::added(file.before.as_ref(), after);
-            added.into_iter().filter(|case| case.is_test).for_each(|case| moved.add(case));
+            let is_left_out = file.before.is_none() && !after.marks.is_empty();
+            added.into_iter().filter(|case| case.is_test).for_each(|case| moved.add(case, is_left_out));
         }
     }
-    let mut findings: Vec<Finding> = read.iter().flat_map(|file| file.look(&moved, brief)).collect();
+    let mut context = Context { moved, brief, paths: doubles::Paths::default(), settings: BTreeSet::new() };
+    for file in &change.files {
+        let names = if file.before.is_none() { &mut context.paths.added } else { &mut context.paths.touched };
+        names.insert(doubles::stem(&file.path));
+    }
+    context.settings = settings::moved(&read.iter().map(Read::sides).collect::<Vec<_>>());
+    let mut findings: Vec<Finding> = read.iter().flat_map(|file| file.look(&context)).collect();
+    let code: Vec<Sides<'_>> =
+        read.iter().filter(|file| product::is_product(file.part)).map(Read::sides).collect();
+    let mut known = product::Known::of(code.iter());
+    findings.extend(code.iter().flat_map(|sides| product::look(sides, &mut known)));
     findings.extend(empty(change, brief));
     settled(findings)
 }
@@ -50,6 +77,15 @@ fn short(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// What a look at one file knows of the others.
+struct Context<'a> {
+    moved: Moved,
+    brief: &'a Brief,
+    paths: doubles::Paths<'a>,
+    /// Settings that moved unchanged from one file to another.
+    settings: BTreeSet<(String, String)>,
 }
 
 /// One changed file with its tests on both sides.
@@ -68,27 +104,35 @@ impl<'a> Read<'a> {
             let found = cases::read(&file.path, text)?;
             Some(if part == FileRole::Product { only_tests(found) } else { found })
         };
-        // Rust keeps tests in the product's own files.
+        // Rust keeps tests in the product's own files; Go's tool leaves out files that begin so.
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let is_left_out = name.ends_with(".go") && name.starts_with(['_', '.']);
         let has_tests = part == FileRole::Test
             || (part == FileRole::Product && Language::of(&file.path) == Some(Language::Rust));
+        let has_tests = has_tests && !is_left_out;
         let (before, after) = if has_tests { (side(&file.before), side(&file.after)) } else { (None, None) };
         Read { file, part, before, after }
     }
 
-    fn look(&self, moved: &Moved, brief: &Brief) -> Vec<Finding> {
+    fn sides(&self) -> Sides<'a> {
         let file = self.file;
         let text =
             |side: &'a Option<Content>| side.as_ref().filter(|side| is_file(side)).and_then(Content::text);
-        let sides = Sides { path: &file.path, before: text(&file.before), after: text(&file.after) };
+        Sides { path: &file.path, before: text(&file.before), after: text(&file.after) }
+    }
+
+    fn look(&self, context: &Context<'_>) -> Vec<Finding> {
+        let (moved, brief) = (&context.moved, context.brief);
+        let sides = self.sides();
         let mut findings = match self.part {
             FileRole::Test => self.test(moved),
             FileRole::Product if self.before.is_some() || self.after.is_some() => self.test(moved),
             FileRole::Snapshot | FileRole::Fixture => self.recorded(brief),
-            FileRole::Settings => settings::look(&sides, brief),
-            FileRole::Targets => settings::targets(&sides, brief),
-            FileRole::Ci => {
+            FileRole::Settings => settings::look(&sides, brief, &context.settings),
+            FileRole::Targets => targets::targets(&sides, brief),
+            FileRole::Ci => ci::look(&sides, brief).unwrap_or_else(|| {
                 self.yardstick(&sides, FindingKind::CiChanged, "continuous integration differs", brief)
-            }
+            }),
             FileRole::VerifyScript => self.yardstick(
                 &sides,
                 FindingKind::VerifyChanged,
@@ -98,9 +142,16 @@ impl<'a> Read<'a> {
             FileRole::Hook => self.hook(&sides, brief),
             FileRole::Product => Vec::new(),
         };
-        if is_code(&file.path) && self.part != FileRole::VerifyScript {
-            findings.extend(product::look(&sides, self.part));
+        if let Some(before) = &self.before {
+            let sides = if self.part == FileRole::Product { doubles::inside(&sides) } else { self.sides() };
+            findings.extend(doubles::look(&sides, before, &context.paths));
         }
+        if self.part == FileRole::Product {
+            findings.extend(doctests::look(&sides, brief));
+        }
+        findings.extend(silenced::look(&sides, brief));
+        findings.extend(product::ends(&sides, self.part));
+        findings.extend(product::is_loaded_by_python(&sides));
         findings
     }
 
@@ -162,17 +213,18 @@ impl<'a> Read<'a> {
 
     fn yardstick(&self, sides: &Sides<'_>, kind: FindingKind, message: &str, brief: &Brief) -> Vec<Finding> {
         let mut findings = vec![sides.changed(kind, brief, None, message.to_owned())];
-        findings.extend(settings::lines(sides));
+        findings.extend(targets::lines(sides));
         findings
     }
 
     /// What a runner loads by itself: new or changed it may steer every test.
     fn hook(&self, sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
-        if brief.covers(sides.path) {
-            return Vec::new();
+        let mut findings = product::hook(sides);
+        if !brief.covers(sides.path) {
+            let message = "the test runner loads it, and it differs";
+            findings.push(Finding::block(FindingKind::VerifyChanged, sides.path, None, message));
         }
-        let message = "the test runner loads it, and it differs";
-        vec![Finding::block(FindingKind::VerifyChanged, sides.path, None, message)]
+        findings
     }
 }
 
@@ -195,7 +247,12 @@ fn empty(change: &Change, brief: &Brief) -> Option<Finding> {
     let is_idle = |file: &FileChange| match (&file.before, &file.after) {
         (Some(before), Some(after)) => {
             let (old, new) = (squeezed(&file.path, before), squeezed(&file.path, after));
-            before.kind == after.kind && old.is_some() && old == new
+            let speaks = ["mode", "executable", "chmod", "permission", "+x", "-x "];
+            let of_modes = speaks
+                .iter()
+                .any(|word| brief.text.to_lowercase().contains(word) || brief.verify.contains(word));
+            let same_kind = before.kind == after.kind || (is_file(before) && is_file(after) && !of_modes);
+            same_kind && old.is_some() && old == new
         }
         (None, _) | (_, None) => false,
     };
@@ -204,7 +261,7 @@ fn empty(change: &Change, brief: &Brief) -> Option<Finding> {
     }
     let message = match change.files.is_empty() {
         true => "nothing differs from the base",
-        false => "only white space differs from the base",
+        false => "only white space or modes differ from the base",
     };
     Some(Finding {
         kind: FindingKind::EmptyChange,

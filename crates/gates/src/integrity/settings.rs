@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::commands::{added, ends_well, narrows, requested_targets};
+use super::commands::{added, keeps, narrows, requested_targets};
 use ftl_code::finding::{Brief, Finding, FindingKind};
 
 /// How many scripts or targets are followed from the one that a command asks for.
-const MAX_FOLLOWED: usize = 200;
+pub(super) const MAX_FOLLOWED: usize = 200;
 
 /// One file on both sides.
 pub(super) struct Sides<'a> {
@@ -20,16 +20,16 @@ pub(super) struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    fn old(&self) -> &str {
+    pub(super) fn old(&self) -> &str {
         self.before.unwrap_or_default()
     }
 
-    fn now(&self) -> &str {
+    pub(super) fn now(&self) -> &str {
         self.after.unwrap_or_default()
     }
 
     /// The line on which a word first stands.
-    fn line_of(&self, word: &str) -> Option<usize> {
+    pub(super) fn line_of(&self, word: &str) -> Option<usize> {
         self.now().lines().position(|line| line.contains(word)).map(|at| at + 1)
     }
 
@@ -54,11 +54,11 @@ impl Sides<'_> {
 }
 
 /// The settings of a runner, in whichever file they stand.
-pub(super) fn look(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+pub(super) fn look(sides: &Sides<'_>, brief: &Brief, moved: &BTreeSet<(String, String)>) -> Vec<Finding> {
     let name = sides.path.rsplit('/').next().unwrap_or(sides.path);
     match name {
-        "pyproject.toml" => pyproject(sides, brief),
-        "pytest.ini" | ".pytest.ini" | "tox.ini" | "setup.cfg" => ini(sides, brief),
+        "pyproject.toml" => both(sides, brief, moved, pyproject),
+        "pytest.ini" | ".pytest.ini" | "tox.ini" | "setup.cfg" => both(sides, brief, moved, ini),
         "package.json" => package(sides, brief),
         "Cargo.toml" => manifest(sides, brief),
         _ => loose(sides, brief),
@@ -73,7 +73,10 @@ fn loose(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
         (Some(_), Some(_)) => "the settings of a test runner differ",
     };
     let mut findings = vec![sides.changed(FindingKind::VerifyChanged, brief, None, what.to_owned())];
-    const WORDS: [&str; 17] = [
+    const WORDS: [&str; 20] = [
+        "retry:",
+        "dangerouslyIgnoreUnhandledErrors",
+        "forbidOnly: false",
         "testPathIgnorePatterns",
         "testMatch",
         "testRegex",
@@ -93,15 +96,93 @@ fn loose(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
         "allowOnly",
     ];
     for (line, text) in added(sides.old(), sides.now()) {
+        if let Some(word) = takes_elsewhere(text) {
+            let message = format!("`{word}` has the runner take something else");
+            findings.push(Finding::block(FindingKind::RunnerPatched, sides.path, Some(line), message));
+            continue;
+        }
         let word = WORDS
             .iter()
-            .find(|word| text.contains(**word))
-            .map(|word| format!("`{word}` may run fewer tests"));
+            .find(|word| text.contains(**word) && !only_other_suites(word, text))
+            .map(|word| format!("`{word}` may run fewer tests"))
+            .or_else(|| includes_less(sides.old(), text));
         if let Some(message) = word.or_else(|| narrows(text)) {
             findings.push(Finding::block(FindingKind::RunnerNarrowed, sides.path, Some(line), message));
         }
     }
     findings
+}
+
+/// A setting by which a module or a program is taken from another place. An alias of a sign for a folder is none.
+fn takes_elsewhere(text: &str) -> Option<&'static str> {
+    const WORDS: [&str; 8] = [
+        "moduleNameMapper",
+        "alias:",
+        "resolver:",
+        "testRunner:",
+        "runner:",
+        "modulePaths",
+        "snapshotResolver",
+        "automock: true",
+    ];
+    let word = WORDS.iter().find(|word| text.contains(**word))?;
+    let keys = text.split(['"', '\'']).skip(1).step_by(2);
+    let first = keys.into_iter().next();
+    let is_sign = first.is_none_or(|key| {
+        key.trim_start_matches('^').starts_with(['@', '~', '#', '$']) || key.contains("\\.")
+    });
+    (!is_sign || word.ends_with("true") || word.starts_with("testRunner")).then_some(*word)
+}
+
+/// Whether a list of what is left out names only folders that a runner of its own looks into, or that hold no tests.
+fn only_other_suites(word: &str, text: &str) -> bool {
+    const OTHERS: [&str; 20] = [
+        "node_modules",
+        "dist",
+        "build",
+        "coverage",
+        "e2e",
+        "cypress",
+        "playwright",
+        "target",
+        "vendor",
+        ".venv",
+        "venv",
+        "docs",
+        "examples",
+        ".git",
+        ".next",
+        ".nuxt",
+        "out",
+        "browser",
+        "storybook",
+        "benchmarks",
+    ];
+    let mut names = text.split(['"', '\'', '`']).skip(1).step_by(2).peekable();
+    let is_list = matches!(
+        word,
+        "exclude" | "testPathIgnorePatterns" | "modulePathIgnorePatterns" | "testIgnore" | "ignore:"
+    );
+    is_list
+        && names.peek().is_some()
+        && names.all(|name| {
+            let plain = name
+                .trim_matches(['*', '/', '.', '<', '>'])
+                .trim_start_matches("rootDir>")
+                .trim_matches(['*', '/']);
+            OTHERS.contains(&plain) || OTHERS.contains(&plain.split('/').next().unwrap_or(plain))
+        })
+}
+
+/// A list of what is run that names less than before.
+fn includes_less(before: &str, text: &str) -> Option<String> {
+    let is_list = |line: &str| line.trim_start().starts_with("include") && line.contains(':');
+    let names = |line: &str| -> BTreeSet<String> {
+        line.split(['"', '\'', '`']).skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let old = before.lines().find(|line| is_list(line)).map(names);
+    let less = is_list(text) && old.is_none_or(|old| !old.is_subset(&names(text)));
+    less.then(|| "`include` may run fewer tests".to_owned())
 }
 
 /// One flat list of settings: `section.key` and its text.
@@ -134,6 +215,11 @@ fn differing(sides: &Sides<'_>, brief: &Brief, before: &Flat, after: &Flat) -> V
             "addopts" => fewer_options(old, new),
             _ => new.lines().any(|line| !old.contains(line.trim()) && narrows(line).is_some()),
         };
+        if let Some((kind, why)) = redirects(last, old, new) {
+            let message = format!("`{key}` was {old:?} and is {new:?}: {why}");
+            findings.push(Finding::block(kind, sides.path, sides.line_of(last), message));
+            continue;
+        }
         findings.push(match fewer {
             true => sides.narrowed(last, format!("`{key}` was {old:?} and is {new:?}: fewer tests may run")),
             false => {
@@ -143,6 +229,61 @@ fn differing(sides: &Sides<'_>, brief: &Brief, before: &Flat, after: &Flat) -> V
         });
     }
     findings
+}
+
+/// Why a setting has a runner load or take something else, or look away.
+fn redirects(key: &str, old: &str, new: &str) -> Option<(FindingKind, &'static str)> {
+    let words = |text: &str| -> BTreeSet<String> {
+        let parts = text.split([' ', '\n', ',', '"', '[', ']', '\'']).filter(|word| !word.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    let (was, is) = (words(old), words(new));
+    let added: Vec<&String> = is.difference(&was).collect();
+    let has_plugin = |text: &str| {
+        let all: Vec<&str> = text.split_whitespace().collect();
+        all.windows(2).any(|pair| pair[0] == "-p" && !pair[1].starts_with("no:cacheprovider"))
+            || all.iter().any(|word| {
+                word.starts_with("-p") && word.len() > 2 && !word.starts_with("-pno:cacheprovider")
+            })
+    };
+    const LOOKS_AWAY: [&str; 5] =
+        ["-W", "--disable-warnings", "--disable-pytest-warnings", "--no-cov", "--override-ini"];
+    match key {
+        "pythonpath" | "python_paths"
+            if added.iter().any(|path| !["src", ".", "lib", "python"].contains(&path.as_str())) =>
+        {
+            Some((FindingKind::RunnerPatched, "modules are taken from another place"))
+        }
+        "addopts" if has_plugin(new) && !has_plugin(old) => {
+            Some((FindingKind::RunnerPatched, "the runner loads or leaves out a plugin"))
+        }
+        "addopts"
+            if added.iter().any(|word| {
+                ["-c", "--rootdir", "--confcutdir", "--import-mode"].contains(&word.as_str())
+            }) =>
+        {
+            Some((FindingKind::RunnerPatched, "settings and modules are taken from another place"))
+        }
+        "addopts"
+            if added.iter().any(|word| LOOKS_AWAY.iter().any(|look| word.starts_with(look)))
+                && !new.contains("-W error") =>
+        {
+            Some((FindingKind::CheckSilenced, "warnings or coverage count less"))
+        }
+        "filterwarnings"
+            if old.contains("error") && !new.contains("error")
+                || added.iter().any(|word| word.starts_with("ignore")) && old.contains("error") =>
+        {
+            Some((FindingKind::CheckSilenced, "warnings count less"))
+        }
+        "xfail_strict" if new != "true" && old == "true" => {
+            Some((FindingKind::CheckSilenced, "a test that passes against its mark counts less"))
+        }
+        "reruns" | "retries" | "flaky_max_runs" => {
+            Some((FindingKind::RunnerNarrowed, "tests are run again until they pass"))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a list of what to run, or of what not to run, lets run all that it let run before.
@@ -165,25 +306,57 @@ fn fewer_options(old: &str, new: &str) -> bool {
     is.is_some() && (was.is_none() || old != new)
 }
 
-fn pyproject(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
-    let read = |text: &str| -> Option<Flat> {
-        let table: toml::Table = toml::from_str(text).ok()?;
-        let mut flat = Flat::new();
-        let tool = table.get("tool").and_then(|tool| tool.as_table());
-        for name in ["pytest", "tox", "nox"] {
-            if let Some(value) = tool.and_then(|tool| tool.get(name)) {
-                flatten(&format!("tool.{name}"), value, &mut flat);
-            }
+fn pyproject(text: &str) -> Option<Flat> {
+    let table: toml::Table = toml::from_str(text).ok()?;
+    let mut flat = Flat::new();
+    let tool = table.get("tool").and_then(|tool| tool.as_table());
+    for name in ["pytest", "tox", "nox"] {
+        if let Some(value) = tool.and_then(|tool| tool.get(name)) {
+            flatten(&format!("tool.{name}"), value, &mut flat);
         }
-        Some(flat)
-    };
-    both(sides, brief, read)
+    }
+    Some(flat)
+}
+
+/// A setting by its last name and its value without the marks of one form of file.
+fn as_moved(key: &str, value: &str) -> (String, String) {
+    let words = value.split(|one: char| one.is_whitespace() || matches!(one, '"' | '[' | ']' | ',' | '\''));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    (key.rsplit('.').next().unwrap_or(key).to_owned(), words.join(" "))
+}
+
+/// Settings that are gone from one file and stand unchanged in another one.
+pub(super) fn moved(files: &[Sides<'_>]) -> BTreeSet<(String, String)> {
+    let (mut gone, mut came) = (BTreeSet::new(), BTreeSet::new());
+    for sides in files {
+        let read: fn(&str) -> Option<Flat> = match sides.path.rsplit('/').next().unwrap_or(sides.path) {
+            "pyproject.toml" => pyproject,
+            "pytest.ini" | ".pytest.ini" | "tox.ini" | "setup.cfg" => ini,
+            _ => continue,
+        };
+        let (Some(before), Some(after)) = (read(sides.old()), read(sides.now())) else { continue };
+        let values = |flat: &Flat| -> BTreeSet<(String, String)> {
+            flat.iter().map(|(key, value)| as_moved(key, value)).collect()
+        };
+        let (before, after) = (values(&before), values(&after));
+        gone.extend(before.difference(&after).cloned());
+        came.extend(after.difference(&before).cloned());
+    }
+    gone.intersection(&came).cloned().collect()
 }
 
 /// Compares both sides as flat lists; a side that cannot be read is told.
-fn both(sides: &Sides<'_>, brief: &Brief, read: impl Fn(&str) -> Option<Flat>) -> Vec<Finding> {
+fn both(
+    sides: &Sides<'_>,
+    brief: &Brief,
+    moved: &BTreeSet<(String, String)>,
+    read: fn(&str) -> Option<Flat>,
+) -> Vec<Finding> {
+    let stays = |flat: Flat| -> Flat {
+        flat.into_iter().filter(|(key, value)| !moved.contains(&as_moved(key, value))).collect()
+    };
     match (read(sides.old()), read(sides.now())) {
-        (Some(before), Some(after)) => differing(sides, brief, &before, &after),
+        (Some(before), Some(after)) => differing(sides, brief, &stays(before), &stays(after)),
         (None, _) | (_, None) => {
             let message = "the settings of a test runner cannot be read and compared".to_owned();
             vec![sides.changed(FindingKind::VerifyChanged, brief, None, message)]
@@ -207,32 +380,29 @@ fn flatten(name: &str, value: &toml::Value, flat: &mut Flat) {
 }
 
 /// `pytest.ini`, `tox.ini`, `setup.cfg`: sections, keys, values that go on in indented lines.
-fn ini(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
-    let read = |text: &str| {
-        let mut flat = Flat::new();
-        let (mut section, mut key) = (String::new(), String::new());
-        for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])) {
-            let inner = line.trim();
-            if inner.starts_with('[') {
-                section = inner.trim_matches(['[', ']']).to_owned();
-                key.clear();
-            } else if line.starts_with(char::is_whitespace) && !key.is_empty() {
-                let value: &mut String = flat.entry(key.clone()).or_default();
-                value.push_str(if value.is_empty() { "" } else { "\n" });
-                value.push_str(inner);
-            } else if let Some((name, value)) = inner.split_once(['=', ':']) {
-                key = format!("{section}.{}", name.trim());
-                let runs =
-                    ["pytest", "tool:pytest"].contains(&section.as_str()) || section.starts_with("testenv");
-                match runs {
-                    true => drop(flat.insert(key.clone(), value.trim().to_owned())),
-                    false => key.clear(),
-                }
+fn ini(text: &str) -> Option<Flat> {
+    let mut flat = Flat::new();
+    let (mut section, mut key) = (String::new(), String::new());
+    for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])) {
+        let inner = line.trim();
+        if inner.starts_with('[') {
+            section = inner.trim_matches(['[', ']']).to_owned();
+            key.clear();
+        } else if line.starts_with(char::is_whitespace) && !key.is_empty() {
+            let value: &mut String = flat.entry(key.clone()).or_default();
+            value.push_str(if value.is_empty() { "" } else { "\n" });
+            value.push_str(inner);
+        } else if let Some((name, value)) = inner.split_once(['=', ':']) {
+            key = format!("{section}.{}", name.trim());
+            let runs =
+                ["pytest", "tool:pytest"].contains(&section.as_str()) || section.starts_with("testenv");
+            match runs {
+                true => drop(flat.insert(key.clone(), value.trim().to_owned())),
+                false => key.clear(),
             }
         }
-        Some(flat)
-    };
-    both(sides, brief, read)
+    }
+    Some(flat)
 }
 
 fn manifest(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
@@ -317,6 +487,13 @@ fn package(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
             continue;
         }
         let line = sides.line_of(&format!("\"{name}\""));
+        // A new member of a workspace takes nothing away from the others.
+        let is_member = sides.before.is_none() && sides.path.contains('/');
+        if is_member || (!was.is_empty() && keeps(was, is) && brief.names(sides.path)) {
+            let message = format!("script `{name}` was {was:?} and is {is:?}");
+            findings.push(Finding::note(FindingKind::VerifyChanged, sides.path, line, message));
+            continue;
+        }
         if let Some(why) = narrows(is).filter(|_| narrows(was).is_none()) {
             findings.push(Finding::block(
                 FindingKind::RunnerNarrowed,
@@ -368,17 +545,48 @@ fn runner_key(
     let (old, new) = (fields(before).unwrap_or(empty.clone()), fields(after).unwrap_or(empty));
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let differs = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
-    let told = differs.map(|name| match FEWER.contains(&name.as_str()) {
+    const ELSEWHERE: [&str; 7] = [
+        "moduleNameMapper",
+        "resolver",
+        "runner",
+        "testRunner",
+        "modulePaths",
+        "automock",
+        "snapshotResolver",
+    ];
+    let (elsewhere, differs): (Vec<&String>, Vec<&String>) =
+        differs.partition(|name| ELSEWHERE.contains(&name.as_str()) && !is_of_signs(new.get(*name)));
+    let mut found: Vec<Finding> = elsewhere
+        .into_iter()
+        .map(|name| {
+            let message = format!("`{key}.{name}` has the runner take something else");
+            Finding::block(FindingKind::RunnerPatched, sides.path, sides.line_of(name), message)
+        })
+        .collect();
+    let told = differs.into_iter().map(|name| match FEWER.contains(&name.as_str()) {
         true => sides.narrowed(name, format!("`{key}.{name}` differs: fewer tests may run")),
         false => {
             sides.changed(FindingKind::VerifyChanged, brief, Some(name), format!("`{key}.{name}` differs"))
         }
     });
-    told.collect()
+    found.extend(told);
+    found
+}
+
+/// Whether a map of modules only gives folders a sign: `^@/(.*)$`, or files of style an empty module.
+fn is_of_signs(value: Option<&serde_json::Value>) -> bool {
+    let map = value.and_then(serde_json::Value::as_object);
+    map.is_some_and(|map| {
+        map.keys().all(|key| {
+            key.trim_start_matches('^').starts_with(['@', '~', '#'])
+                || key.contains("css")
+                || key.contains("svg")
+        })
+    })
 }
 
 /// Whether a name was reached. Where too many were to be followed, every name may have been.
-fn is_in(used: &BTreeSet<String>, name: &str) -> bool {
+pub(super) fn is_in(used: &BTreeSet<String>, name: &str) -> bool {
     used.contains(name) || used.len() >= MAX_FOLLOWED
 }
 
@@ -401,113 +609,6 @@ fn used_scripts(
                 }
             }
         }
-    }
-    used
-}
-
-/// A `Makefile` or `justfile`: the targets that the verify command asks for, and what they need.
-pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
-    let (old, new) = (blocks(sides.old()), blocks(sides.now()));
-    let wanted = requested_targets(&brief.verify, &["make", "gmake", "just", "task"]);
-    let is_asked = ["make", "gmake", "just", "task"]
-        .iter()
-        .any(|word| brief.verify.split_whitespace().any(|one| one == *word));
-    let used = used_targets(&wanted, is_asked, &old, &new);
-    let mut findings = Vec::new();
-    for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
-        let (was, is) = (old.get(name), new.get(name));
-        if was.map(|one| &one.text) == is.map(|one| &one.text) {
-            continue;
-        }
-        let line = is.map(|one| one.line);
-        let named = if name.is_empty() {
-            "what stands outside all targets".to_owned()
-        } else {
-            format!("target `{name}`")
-        };
-        // Variables and settings outside all targets reach every one of them.
-        let is_used = is_in(&used, name) || (name.is_empty() && is_asked);
-        findings.push(match is_used {
-            true => Finding::block(
-                FindingKind::VerifyChanged,
-                sides.path,
-                line,
-                format!("{named} differs; the verify command uses it"),
-            ),
-            false => Finding::note(FindingKind::VerifyChanged, sides.path, line, format!("{named} differs")),
-        });
-    }
-    findings.extend(lines(sides));
-    findings
-}
-
-/// Added lines of a script that run fewer tests or let a failure pass.
-pub(super) fn lines(sides: &Sides<'_>) -> Vec<Finding> {
-    let found = added(sides.old(), sides.now()).into_iter().filter_map(|(line, text)| {
-        let text = text.trim().trim_start_matches("run: ").trim_start_matches("- run: ");
-        let message = narrows(text).or_else(|| ends_well(text))?;
-        Some(Finding::block(FindingKind::RunnerNarrowed, sides.path, Some(line), message))
-    });
-    found.collect()
-}
-
-struct Block {
-    line: usize,
-    needs: Vec<String>,
-    text: String,
-}
-
-/// The targets of a file with their recipes; lines outside of all are under the empty name.
-fn blocks(text: &str) -> BTreeMap<String, Block> {
-    let mut found: BTreeMap<String, Block> = BTreeMap::new();
-    let mut current = String::new();
-    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let is_indented = line.starts_with([' ', '\t']);
-        let header = line.split_once(':').filter(|(_, rest)| !is_indented && !rest.starts_with('='));
-        let mut needs = Vec::new();
-        if let Some((name, rest)) = header.filter(|_| !line.starts_with(['#', '.', '['])) {
-            current = name.split_whitespace().next().unwrap_or_default().to_owned();
-            needs = rest.split_whitespace().take_while(|word| *word != "#").map(str::to_owned).collect();
-        } else if !is_indented {
-            current.clear();
-        }
-        if line.starts_with('#') {
-            continue;
-        }
-        let block = found.entry(current.clone()).or_insert_with(|| Block {
-            line: at + 1,
-            needs: Vec::new(),
-            text: String::new(),
-        });
-        block.needs.extend(needs);
-        block.text.push_str(line.trim_end());
-        block.text.push('\n');
-    }
-    found
-}
-
-fn used_targets(
-    wanted: &[String],
-    is_asked: bool,
-    old: &BTreeMap<String, Block>,
-    new: &BTreeMap<String, Block>,
-) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    let mut left: Vec<String> = wanted.to_vec();
-    if wanted.is_empty() && is_asked {
-        // Without a name the first target is meant.
-        let first = |blocks: &BTreeMap<String, Block>| {
-            let named = blocks.iter().filter(|(name, _)| !name.is_empty());
-            named.min_by_key(|(_, block)| block.line).map(|(name, _)| name.clone())
-        };
-        left.extend(first(old).into_iter().chain(first(new)));
-    }
-    while let Some(name) = left.pop() {
-        if used.len() >= MAX_FOLLOWED || !used.insert(name.clone()) {
-            continue;
-        }
-        let blocks = [old.get(&name), new.get(&name)];
-        left.extend(blocks.into_iter().flatten().flat_map(|block| block.needs.iter().cloned()));
     }
     used
 }

@@ -27,7 +27,10 @@ use serde::{Deserialize, Serialize};
 pub use census::{Census, FailedTest, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
 
 use super::command_env::Yard;
+use super::old_failures::{OldFailures, Promise, judge_old_failures};
+use super::report::{self, Channel, TestReport, find_lost};
 use ftl_code::finding::{Finding, FindingKind, Severity, blocks, render_findings};
+use ftl_git::change::Change;
 use ftl_process::{Cancel, Captured, Cut, How, ProcessExit, RunError};
 use ftl_store::machine;
 
@@ -90,6 +93,9 @@ pub struct VerifyMeasure {
     pub output: Option<String>,
     /// The tree, the command and the environment, as one digest.
     pub bound_to: String,
+    /// Which tests ran, by name, where the runners report that; nothing in notes of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<TestReport>,
 }
 
 /// Why a command gave no answer.
@@ -187,7 +193,15 @@ pub fn run(
         census: telling.census.clone(),
         output: telling.output.clone(),
         bound_to: bound_to(tree, command, &yard.env),
+        report: merge_reports(&runs, telling),
     })
+}
+
+/// The names that the telling run gave, with what the other runs of the same tree showed of them.
+fn merge_reports(runs: &[Once], telling: &Once) -> Option<TestReport> {
+    let mut merged = telling.report.clone()?;
+    runs.iter().filter_map(|run| run.report.as_ref()).for_each(|report| merged.merge(report));
+    Some(merged)
 }
 
 fn wants_more(runs: &[Once], policy: RepeatPolicy) -> bool {
@@ -225,17 +239,41 @@ struct Once {
     census: Option<Census>,
     output: Option<String>,
     looks_flaky: bool,
+    report: Option<TestReport>,
 }
 
 fn once(yard: &Yard<'_>, command: &str, cancel: &Cancel) -> Result<Once, CouldNotRun> {
-    let ended = yard.shell(command, cancel).map_err(not_started)?;
+    let channel = Channel::open().map_err(|error| {
+        CouldNotRun::Machine(machine::failure("no folder for the report of a test runner", &error).message)
+    })?;
+    let ended = yard.shell_reporting(command, &channel, cancel).map_err(not_started)?;
     let text = format!("{}\n{}", whole(&ended.out), whole(&ended.err));
     let census = read(&text);
     let exit = exit_of(&ended, &text, census.as_ref())?;
-    let verdict = judge(command, exit, &text, census);
+    let speaks_tap = |census: &Census| census.runners == ["TAP"];
+    let report = channel.read(&yard.folder);
+    let report =
+        report.or_else(|| census.as_ref().filter(|one| speaks_tap(one)).and(report::read_tap(&text)));
+    let verdict = judge_with_report(judge(command, exit, &text, census), exit, report.as_ref());
     let took = ended.took;
     let Judged { outcome, summary, census, looks_flaky } = verdict;
-    Ok(Once { outcome, summary, exit, took, census, output: keep(yard, &ended), looks_flaky })
+    Ok(Once { outcome, summary, exit, took, census, output: keep(yard, &ended), looks_flaky, report })
+}
+
+/// What a run was judged to be, once its runners have told of their tests on their own channel.
+fn judge_with_report(judged: Judged, exit: i32, report: Option<&TestReport>) -> Judged {
+    let Some(report) = report else { return judged };
+    if let Some(why) = report.contradiction(exit) {
+        let summary = format!("exit code {exit}, and it is not believed: {why}\n{}", judged.summary);
+        return Judged { outcome: VerifyOutcome::Failed, summary, ..judged };
+    }
+    let ran = report.tests.values().any(|test| test.outcome != report::TestOutcome::Skipped);
+    if judged.outcome == VerifyOutcome::NoTests && exit == 0 && ran {
+        let passed = report.count(report::TestOutcome::Passed);
+        let summary = format!("{passed} tests passed ({})", report.runners.join(", "));
+        return Judged { outcome: VerifyOutcome::Passed, summary, ..judged };
+    }
+    judged
 }
 
 /// Why a command was not started.
@@ -498,7 +536,7 @@ pub struct Against {
 }
 
 /// Compares a run on the work with the one on the base. Nothing where it could not be run on the base.
-pub fn against(base: &VerifyMeasure, now: &VerifyMeasure) -> Against {
+pub fn against(base: &VerifyMeasure, now: &VerifyMeasure, change: &Change) -> Against {
     let names = |one: &VerifyMeasure| -> Vec<String> {
         let failures = one.census.iter().flat_map(|census| &census.failures);
         failures.map(|failure| failure.name.clone()).collect()
@@ -511,8 +549,18 @@ pub fn against(base: &VerifyMeasure, now: &VerifyMeasure) -> Against {
         red_before: matches!(base.outcome, VerifyOutcome::Failed | VerifyOutcome::Flaky),
         new_failures: only(&after, &before),
         mended: only(&before, &after),
-        findings: fewer(base, now),
+        findings: find_fewer(base, now, change),
     }
+}
+
+/// A green run that ran fewer tests than the base shows less than it seems to: by name where both have names.
+fn find_fewer(base: &VerifyMeasure, now: &VerifyMeasure, change: &Change) -> Vec<Finding> {
+    let is_green = now.outcome == VerifyOutcome::Passed && base.command == now.command;
+    let (Some(before), true) = (&base.report, is_green) else { return fewer(base, now) };
+    let silent = TestReport::default();
+    let after = now.report.as_ref().unwrap_or(&silent);
+    let found = find_lost(before, after, change);
+    if found.is_empty() && !(before.is_whole() && after.is_whole()) { fewer(base, now) } else { found }
 }
 
 /// A green run that ran fewer tests than the base shows less than it seems to.
@@ -544,12 +592,22 @@ fn fewer(base: &VerifyMeasure, now: &VerifyMeasure) -> Vec<Finding> {
 }
 
 impl VerifyMeasure {
-    /// The answer of `verify.run`: this run, and what the other gates found on the same tree.
-    pub fn report(&self, tree: &str, base: Option<&VerifyMeasure>, findings: &[Finding]) -> VerifyReport {
+    /// The answer of `verify.run`: this run, and what the other gates found on the same tree. Where the base is red it
+    /// is judged by the tests that it broke and those that it promised to mend.
+    pub fn report(
+        &self,
+        tree: &str,
+        base: Option<(&VerifyMeasure, &Promise)>,
+        findings: &[Finding],
+    ) -> VerifyReport {
         let stopped = blocks(findings);
-        let green = self.outcome == VerifyOutcome::Passed;
-        let compared = base.map(|base| against(base, self));
+        let old = base.and_then(|(base, promise)| judge_old_failures(base, self, promise));
+        let green = self.outcome == VerifyOutcome::Passed || old.as_ref().is_some_and(OldFailures::passes);
+        let compared = base.map(|(base, _)| against(base, self, &Change { files: Vec::new() }));
         let mut summary = self.summary.clone();
+        if let Some(old) = &old {
+            summary = format!("{old}\n{summary}");
+        }
         let is_told_first = stopped && green;
         if is_told_first {
             summary = format!(
@@ -569,11 +627,16 @@ impl VerifyMeasure {
         let passed = green && !stopped;
         VerifyReport {
             passed,
-            failed: stopped || matches!(self.outcome, VerifyOutcome::Failed | VerifyOutcome::Flaky),
+            failed: stopped
+                || (!green && matches!(self.outcome, VerifyOutcome::Failed | VerifyOutcome::Flaky)),
             signature: (!passed).then(|| signature_of(&summary)),
             summary: census::shorten(&summary, 2 * MAX_SUMMARY),
             tree: Some(Digest::new(tree)),
-            outcome: if green && stopped { VerifyOutcome::Failed } else { self.outcome },
+            outcome: match green {
+                true if stopped => VerifyOutcome::Failed,
+                true => VerifyOutcome::Passed,
+                false => self.outcome,
+            },
             command: Some(self.command.clone()),
             exit: Some(i64::from(self.exit)),
             took: Some(Seconds(self.took.as_secs_f64())),

@@ -114,6 +114,7 @@ fn only_failures_that_look_so_are_run_again() {
         census: None,
         output: None,
         looks_flaky,
+        report: None,
     };
     let failed = |flaky| one(VerifyOutcome::Failed, flaky);
     let usual = RepeatPolicy::default();
@@ -145,21 +146,26 @@ fn verified(outcome: VerifyOutcome, run: u64, skipped: u64, failures: &[&str]) -
         census: Some(Census { runners, run: Some(run), failed, skipped, failures, none: false }),
         output: None,
         bound_to: String::new(),
+        report: None,
     }
+}
+
+fn compare(base: &VerifyMeasure, now: &VerifyMeasure) -> Against {
+    against(base, now, &Change { files: Vec::new() })
 }
 
 #[test]
 fn what_was_red_before_is_known_and_what_is_new_is_named() {
     let base = verified(VerifyOutcome::Failed, 3, 0, &["a", "b"]);
     let now = verified(VerifyOutcome::Failed, 3, 0, &["b", "c"]);
-    let compared = against(&base, &now);
+    let compared = compare(&base, &now);
     assert!(compared.red_before);
     assert_eq!((compared.new_failures, compared.mended), (vec!["c".to_owned()], vec!["a".to_owned()]));
-    let report = now.report("t1", Some(&base), &[]);
+    let report = now.report("t1", Some((&base, &Promise::default())), &[]);
     assert_eq!((report.passed, report.failed, report.red_before), (false, true, Some(true)));
     assert!(report.summary.contains("\nit failed before the work too; 1 of the failures are new"));
     let green = verified(VerifyOutcome::Passed, 3, 0, &[]);
-    assert!(!against(&green, &now).red_before);
+    assert!(!compare(&green, &now).red_before);
     let report = green.report("t1", None, &[]);
     assert_eq!((report.passed, report.failed, report.red_before), (true, false, None));
 }
@@ -167,7 +173,7 @@ fn what_was_red_before_is_known_and_what_is_new_is_named() {
 #[test]
 fn a_green_run_of_fewer_tests_than_on_the_base_is_found() {
     let base = verified(VerifyOutcome::Passed, 3, 0, &[]);
-    let found = |now: &VerifyMeasure| render_findings(&against(&base, now).findings);
+    let found = |now: &VerifyMeasure| render_findings(&compare(&base, now).findings);
     assert_eq!(found(&verified(VerifyOutcome::Passed, 2, 0, &[])), "fewer_tests: 2 tests ran, 3 on the base");
     assert_eq!(
         found(&verified(VerifyOutcome::Passed, 3, 1, &[])),

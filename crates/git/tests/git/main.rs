@@ -14,6 +14,7 @@ mod open;
 mod rewind;
 mod salvage;
 mod saves;
+mod seen;
 mod slots;
 mod states;
 mod support;

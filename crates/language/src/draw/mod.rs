@@ -21,6 +21,7 @@ mod place;
 mod read;
 mod rewrite;
 mod route;
+mod shapes;
 mod svg;
 mod tables;
 mod text;
@@ -28,6 +29,7 @@ mod text;
 pub use compare::{Difference, DifferenceKind, compare};
 pub use read::{Drawing, DrawingFault, DrawingKind, DrawnEdge, read};
 pub use rewrite::rewrite;
+pub use shapes::{EdgeShape, Shapes, StateShape, shapes};
 pub use svg::svg;
 pub use text::{dot, edges, mermaid, table};
 

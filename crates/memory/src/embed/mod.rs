@@ -18,6 +18,10 @@ pub trait Embedder {
     fn dims(&self) -> usize;
     /// The vector of a text.
     fn embed(&self, text: &str) -> Vector;
+    /// Whether it reads sentences. Such a one costs milliseconds a text and is believed more than a table of words.
+    fn reads_sentences(&self) -> bool {
+        true
+    }
     /// A cosine of its vectors on the scale of the thresholds. They were made for sentence embeddings,
     /// whose cosines need no change.
     fn calibrated(&self, cosine: f64) -> f64 {

@@ -114,6 +114,10 @@ impl Embedder for TokenTable {
         Vector::of(&sum)
     }
 
+    fn reads_sentences(&self) -> bool {
+        false
+    }
+
     fn calibrated(&self, cosine: f64) -> f64 {
         on_line(&COSINES, cosine)
     }

@@ -65,7 +65,7 @@ fn a_file_can_take_the_place_of_all() {
     memory.failure("gone", "something from before", 500);
     memory.lessons().import(FILE, ImportMode::Replace).unwrap();
     assert!(memory.lessons().find(StoredKind::Failure, "gone").unwrap().is_none());
-    assert!(memory.names("something from before").is_empty());
+    assert!(!memory.names("something from before").contains(&"gone".to_owned()));
     assert_eq!(memory.names("the cache is stale")[0], "n1");
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod carrying;
+mod changing;
+mod effect;
 mod learning;
 mod recalling;
 mod relating;

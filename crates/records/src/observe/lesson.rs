@@ -131,12 +131,23 @@ pub fn repaired(error: &str, fix: &str, source: Option<&str>) -> FailureLesson {
 /// The line of a failure by which it is known again: the first that speaks of an error, else the first one that
 /// names a test, else the first.
 fn telling(error: &str) -> &str {
-    let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty() && !is_count(line));
     let speaks = |line: &&str| {
         ["Error", "error:", "Exception", "panicked", "assert"].iter().any(|word| line.contains(word))
     };
-    lines().find(speaks).or_else(|| lines().nth(1)).or_else(|| lines().next()).unwrap_or(UNKNOWN_ERROR)
+    let first = || error.lines().map(str::trim).find(|line| !line.is_empty());
+    lines().find(speaks).or_else(|| lines().next()).or_else(first).unwrap_or(UNKNOWN_ERROR)
 }
+
+/// The file of the experience of one block, by the workspace it came from; none for one without a name.
+pub fn experience_file(source: &str) -> Option<String> {
+    let name = source.rsplit('/').next()?.trim_end_matches(".xml");
+    let name = slug_of(start(name, EXPERIENCE_CHARS), EXPERIENCE_CHARS);
+    (!name.is_empty()).then(|| format!("experience-{name}.json"))
+}
+
+/// How long the name of such a file may be.
+const EXPERIENCE_CHARS: usize = 120;
 
 /// Whether a workspace was blocked by trouble of the machine, as earlier versions did it: that teaches nothing.
 pub fn is_machine(workspace: &Workspace) -> bool {
@@ -183,6 +194,12 @@ pub fn is_harness_reason(reason: &str) -> bool {
             || HOLDS.iter().any(|words| first.contains(words)))
 }
 
+/// Whether a line is the harness's own count of what failed: it says nothing about what went wrong.
+fn is_count(line: &str) -> bool {
+    let counts = line.starts_with(|letter: char| letter.is_ascii_digit()) && line.contains(" tests failed");
+    counts || line.starts_with("exit code ")
+}
+
 /// A reason without the builder's own words before the error: the error alone comes again.
 fn without_verdict(reason: &str) -> &str {
     const WORDS: [&str; 4] =
@@ -192,8 +209,13 @@ fn without_verdict(reason: &str) -> &str {
 
 /// The first line of the reason, else a line of the output that tells of an error, else how the delivery begins.
 fn trigger(workspace: &Workspace, output: Option<&str>) -> String {
-    let reason = block_reason(&workspace.delivered).and_then(|reason| reason.lines().next()).map(str::trim);
-    let reason = reason.map(without_verdict);
+    let reason = block_reason(&workspace.delivered);
+    let lines = || {
+        let lines = reason.unwrap_or_default().lines().map(str::trim);
+        let said = lines.take_while(|line| !line.starts_with("Tried:") && !line.starts_with("Unknown:"));
+        said.map(without_verdict)
+    };
+    let reason = lines().find(|line| !line.is_empty() && !is_count(line)).or_else(|| lines().next());
     let tells = |line: &&str| {
         let line = line.to_uppercase();
         ["ERROR", "FAIL", "EXCEPTION"].iter().any(|word| line.contains(word))

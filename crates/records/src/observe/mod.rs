@@ -9,8 +9,8 @@ mod score;
 mod tests;
 
 pub use lesson::{
-    FailureLesson, MAX_TRIGGER_CHARS, PatternLesson, experience, failure, generalise, is_harness,
-    is_harness_reason, is_machine, pattern, repaired,
+    FailureLesson, MAX_TRIGGER_CHARS, PatternLesson, experience, experience_file, failure, generalise,
+    is_harness, is_harness_reason, is_machine, pattern, repaired,
 };
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, ScoreContext, score, was_blocked};
 

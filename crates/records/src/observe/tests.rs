@@ -113,6 +113,9 @@ fn failures_out_of_blocks() {
         ("BLOCKED: 错误", None, "错误", "failure-001-login", "UNKNOWN"),
         ("BLOCKED: a\nTried: \nUnknown: b", None, "a", "a", "UNKNOWN"),
     ];
+    let counted = "BLOCKED: discovery needed: 1 of 2 tests failed (pytest)\ntests/discount_test.py::test_half\n  half cent is rounded down\nTried: flock\nUnknown: why";
+    let named = failure(&workspace("001-login", counted), None);
+    assert!(named.trigger.ends_with("test_half") && named.fix == "Attempted: flock", "{named:?}");
     for (delivered, output, trigger, name, fix) in cases {
         let found = failure(&workspace("001-login", delivered), output);
         assert_eq!((found.trigger.as_str(), found.name.as_str(), found.fix.as_str()), (trigger, name, fix));

@@ -12,6 +12,9 @@ const SET: &str = "set";
 /// Whether the list of defaults is passed on.
 const DEFAULTS: &str = "defaults";
 
+/// Whose home the commands see that judge work.
+const HOME: &str = "home";
+
 /// What is wrong, and what to do about it.
 type Wrong = (String, String);
 
@@ -36,6 +39,9 @@ impl Config {
             self.defaults = (flag, origin.clone());
             return Ok(());
         }
+        if name == HOME {
+            return self.set_home(value, origin);
+        }
         match (CommandKind::parse(name), value.as_table()) {
             (Some(kind), Some(table)) => {
                 for (key, value) in table {
@@ -45,6 +51,26 @@ impl Config {
             }
             (_, _) => self.add_variables((None, name, name), value, origin),
         }
+    }
+
+    /// Whose home the commands see that judge work. A file that came with a repository cannot open the person's.
+    fn set_home(&mut self, value: &toml::Value, origin: &Origin) -> Result<(), Wrong> {
+        let is_own = match value.as_str() {
+            Some("own") => true,
+            Some("new") => false,
+            Some(_) | None => {
+                let message = format!("{ENVIRONMENT}.{HOME} is neither \"new\" nor \"own\"");
+                return Err((message, String::from("`own` is your own home, `new` an empty one each time")));
+            }
+        };
+        if is_own && origin.is_shared() {
+            let message =
+                format!("{ENVIRONMENT}.{HOME}: a file that came with a repository would open your home");
+            return Err((message, String::from("say it in .ftl/config.toml or in your own settings")));
+        }
+        self.environment.set_own_home(is_own);
+        self.home = origin.clone();
+        Ok(())
     }
 
     fn add_variables(
@@ -81,6 +107,12 @@ impl Config {
                 "whether commands get toolchain homes, proxies, certificates, locale and CI; `ftl doctor` shows them",
             ),
         }];
+        all.push(Shown {
+            key: format!("{ENVIRONMENT}.{HOME}"),
+            value: String::from(if self.environment.has_own_home() { "own" } else { "new" }),
+            origin: self.home.clone(),
+            about: String::from("whose home commands see that judge work: your own, or a new one each time"),
+        });
         for (kind, name, rule, origin) in self.environment.rules() {
             let section =
                 kind.map_or_else(|| ENVIRONMENT.to_owned(), |kind| format!("{ENVIRONMENT}.{}", kind.word()));

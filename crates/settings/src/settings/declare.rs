@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ftl_core::amount::{AmountError, Unit};
 use ftl_core::catalogue::plan::{DirectMode, Worker};
+use ftl_view::notices::NoticeKind;
 
 use crate::message::{MessageTemplate, PLACEHOLDERS, UnknownPlaceholder};
 use crate::settings::{EmbedderKind, LandingHow, Section, Settings};
@@ -179,6 +180,19 @@ impl SettingType for Vec<String> {
 
     fn show(&self, _: &Rule) -> String {
         self.join("\n")
+    }
+}
+
+/// A list of words out of a few.
+impl SettingType for Vec<NoticeKind> {
+    fn read(rule: &Rule, value: &toml::Value) -> Result<Vec<NoticeKind>, ValueError> {
+        let words = Vec::<String>::read(rule, value)?;
+        let kinds = words.iter().map(|word| NoticeKind::parse(word));
+        kinds.collect::<Option<_>>().ok_or(ValueError::NoneOf(NoticeKind::WORDS))
+    }
+
+    fn show(&self, _: &Rule) -> String {
+        self.iter().map(|kind| kind.word()).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -303,6 +303,7 @@ fn engine(guard: &str, folder: &Path, value: &str, rest: &[&str]) {
         lock: "run.1".into(),
         fence: None,
         mark: Mark::new(MARK, value).unwrap(),
+        sandbox: None,
     };
     let mut hear = |_, bytes: &[u8]| {
         io::stdout().write_all(bytes).unwrap();

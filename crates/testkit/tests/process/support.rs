@@ -51,6 +51,7 @@ impl Stage {
             lock: "run.1".into(),
             fence: None,
             mark: self.mark.clone(),
+            sandbox: None,
         }
     }
 

@@ -9,7 +9,7 @@ use super::{Asked, Board, Heard};
 use crate::snapshot::{FORMAT, Pack, Packer, Unpacker, fields, read_run, write_run};
 
 fields!(Asked { whom, form });
-fields!(Heard { delivered, analysis, allowed, tried, left_out, replans });
+fields!(Heard { delivered, analysis, allowed, noted, tried, left_out, replans });
 fields!(StoryStep { at, good, text });
 fields!(Story { steps });
 

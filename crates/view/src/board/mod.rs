@@ -57,6 +57,9 @@ struct Asked {
     form: Name,
 }
 
+/// How many findings that stop nothing a report tells.
+const MAX_NOTED: usize = 50;
+
 /// Answers that the end tells of.
 #[derive(Clone, Default)]
 struct Heard {
@@ -64,6 +67,8 @@ struct Heard {
     analysis: Option<Value>,
     /// Findings that a person or a plan allowed, as gates told them.
     allowed: Vec<String>,
+    /// Findings that stop nothing, as gates told them of work that passed.
+    noted: Vec<String>,
     /// Names of lessons that were tried after a failure.
     tried: Vec<String>,
     /// Tasks that do not go on from the work that is kept of them: the task, and where that work is shown.
@@ -385,6 +390,14 @@ impl Heard {
                 let summary = text(value, "summary");
                 let lines = summary.lines().filter(|line| line.contains(" (allowed by "));
                 self.allowed.extend(lines.map(one_line));
+                let noted = summary
+                    .lines()
+                    .filter(|line| line.ends_with(" (noted)") && value.field("passed").holds());
+                for line in noted.map(one_line) {
+                    if self.noted.len() < MAX_NOTED && !self.noted.contains(&line) {
+                        self.noted.push(line);
+                    }
+                }
             }
             _ => {}
         }

@@ -188,6 +188,7 @@ fn news_of_answer(whom: &str, answer: &Answer) -> Option<String> {
         "lesson.match" if value.field("found").holds() => {
             Some(format!("tries the fix of the lesson {}", safe(&text(value, "name"))))
         }
+        "lesson.match" if !text(value, "why").is_empty() => Some(String::from("no lesson fits this failure")),
         "quality.check" if value.field("failed").holds() => {
             Some(format!("idioms: {}", reason(&text(value, "summary"))))
         }

@@ -114,6 +114,9 @@ impl Board {
         if !waived.is_empty() {
             lines.push((paint(paint::WARNING, "waived"), join_names(&waived)));
         }
+        for note in &self.heard.noted {
+            lines.push((paint(paint::QUIET, "noted"), safe(note.trim_end_matches(" (noted)"))));
+        }
         for next in self.next(run, &rows) {
             lines.push((paint(paint::HINT, "next"), next));
         }
@@ -150,6 +153,7 @@ impl Board {
             "lessons_tried": self.heard.tried,
             "replans": self.heard.replans,
             "waived": self.waived(),
+            "noted": self.heard.noted,
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Faces only draw. Each task and each edge is looked at a fixed number of times, so ten thousand tasks take milliseconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -30,6 +30,8 @@ pub struct Places {
     pub edges: Vec<u32>,
     /// The longest row of tasks, from its first to its last.
     pub critical: Vec<u32>,
+    /// The waves that are folded into one box: a depth, and where its box stands in `x` and `y`, behind the tasks.
+    pub groups: Vec<(u32, u32)>,
 }
 
 /// A task that is placed: its name, the names of those it waits for, and how much it weighs on the critical path.
@@ -45,6 +47,11 @@ pub struct GraphNode<'a> {
 
 /// Places tasks. An edge to a task that is not there is left out.
 pub fn places(nodes: &[GraphNode<'_>]) -> Places {
+    places_folded(nodes, &BTreeSet::new())
+}
+
+/// The same with the tasks of some depths folded into one box each. A folded task stands where its box does.
+pub fn places_folded(nodes: &[GraphNode<'_>], folded: &BTreeSet<usize>) -> Places {
     let index: BTreeMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.seq, at)).collect();
     let above: Vec<Vec<usize>> = nodes
         .iter()
@@ -53,8 +60,21 @@ pub fn places(nodes: &[GraphNode<'_>]) -> Places {
     let depth = depths(&above);
     let columns = ordered(&above, &depth);
     let (mut x, mut y) = (vec![0; nodes.len()], vec![0; nodes.len()]);
-    let highest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let is_folded =
+        |column: usize| folded.contains(&column) && columns.get(column).is_some_and(|all| all.len() > 1);
+    let height = |column: usize, tasks: &[usize]| if is_folded(column) { 1 } else { tasks.len() };
+    let highest = columns.iter().enumerate().map(|(at, tasks)| height(at, tasks)).max().unwrap_or(0);
+    let (mut groups, mut box_of) = (Vec::new(), BTreeMap::new());
     for (column, tasks) in columns.iter().enumerate() {
+        if is_folded(column) {
+            let middle = (number(column) * COLUMN, number((highest - 1) * ROW as usize / 2));
+            tasks.iter().for_each(|task| (x[*task], y[*task]) = middle);
+            groups.push((number(column), number(x.len())));
+            box_of.insert(column, x.len());
+            x.push(middle.0);
+            y.push(middle.1);
+            continue;
+        }
         // Shorter columns stand in the middle of the longest one.
         let lead = (highest - tasks.len()) * ROW as usize / 2;
         for (row, task) in tasks.iter().enumerate() {
@@ -62,13 +82,21 @@ pub fn places(nodes: &[GraphNode<'_>]) -> Places {
             y[*task] = number(lead + row * ROW as usize);
         }
     }
+    let place = |task: usize| box_of.get(&depth[task]).copied().unwrap_or(task);
     let edges = above.iter().enumerate().flat_map(|(at, all)| all.iter().map(move |parent| [*parent, at]));
+    let edges = edges.map(|[from, to]| [place(from), place(to)]).filter(|[from, to]| from != to);
+    // Between two boxes there is one line, however many tasks are in them.
+    let mut seen = BTreeSet::new();
+    let edges = edges.filter(|edge| box_of.is_empty() || seen.insert(*edge));
+    let mut critical: Vec<usize> = critical(nodes, &above, &depth).into_iter().map(place).collect();
+    critical.dedup();
     Places {
         size: (number(columns.len()) * COLUMN, number(highest) * ROW),
         x,
         y,
         edges: edges.flatten().map(number).collect(),
-        critical: critical(nodes, &above, &depth).into_iter().map(number).collect(),
+        critical: critical.into_iter().map(number).collect(),
+        groups,
     }
 }
 
@@ -161,8 +189,23 @@ mod tests {
         assert_eq!(drawn.critical, [1, 3]);
         assert_eq!(
             placed(&[]),
-            Places { size: (0, 0), x: vec![], y: vec![], edges: vec![], critical: vec![] }
+            Places { size: (0, 0), x: vec![], y: vec![], edges: vec![], critical: vec![], groups: vec![] }
         );
+    }
+
+    #[test]
+    fn a_wave_folds_into_one_box_with_one_line_to_each_neighbour() {
+        let depends: [Vec<String>; 5] =
+            [vec![], vec!["a".into()], vec!["a".into()], vec!["b".into(), "c".into()], vec!["d".into()]];
+        let names = ["a", "b", "c", "d", "e"];
+        let nodes: Vec<GraphNode<'_>> =
+            names.iter().zip(&depends).map(|(seq, depends)| GraphNode { seq, depends, weight: 1 }).collect();
+        let drawn = places_folded(&nodes, &[1, 2].into());
+        assert_eq!(drawn.groups, [(1, 5)], "a wave of one task stays as it is");
+        assert_eq!((drawn.x[1], drawn.x[2], drawn.x[5]), (COLUMN, COLUMN, COLUMN));
+        assert_eq!(drawn.edges, [0, 5, 5, 3, 3, 4]);
+        assert_eq!(drawn.critical, [0, 5, 3, 4]);
+        assert_eq!(drawn.size.1, ROW);
     }
 
     #[test]

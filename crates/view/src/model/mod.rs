@@ -9,17 +9,19 @@
 //! | `tasks` | the tasks as rows of plain columns |
 //! | `timeline` | what the time of each task went to |
 //! | `ledger` | what was spent, by role and by task, with its parts |
+//! | `waits` | what a task waited for before it began |
 //! | `graph` | where each task stands in a drawing, and the critical path |
 
 pub mod graph;
 pub mod ledger;
 pub mod tasks;
 pub mod timeline;
+mod waits;
 
 use std::sync::Arc;
 
 use ftl_core::program::Programs;
-use ftl_core::run::{Entry, Fact};
+use ftl_core::run::{Entry, Fact, ThreadId};
 
 use crate::board::Board;
 use ledger::Ledger;
@@ -57,11 +59,22 @@ impl RunModel {
         if is_opening {
             self.board.see(entry);
         }
-        let task = self.board.task_of(entry.instance).unwrap_or_default().to_owned();
+        let task = self.task_of(entry);
         self.timeline.see(entry, &task);
         self.ledger.see(entry, &task);
         if !is_opening {
             self.board.see(entry);
         }
+    }
+
+    /// The task that an entry is about: a flow that begins one speaks of it too.
+    fn task_of(&self, entry: &Entry) -> String {
+        if let Some(seq) = self.board.task_of(entry.instance) {
+            return seq.to_owned();
+        }
+        let Fact::Asked { thread: ThreadId::Item { key, .. }, .. } = &entry.fact else {
+            return String::new();
+        };
+        self.board.task_label(key).map_or_else(String::new, |_| key.to_string())
     }
 }

@@ -1,9 +1,12 @@
 //! The tasks as rows of plain columns, so that a face can compare two pictures and send only what differs.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value as Json, json};
 
 use super::RunModel;
-use super::graph::{GraphNode, Places, places};
+use super::graph::{GraphNode, Places, places_folded};
+use super::timeline::BarKind;
 use crate::board::{TaskRow, TaskStage};
 use crate::cause::cause;
 
@@ -35,16 +38,27 @@ impl RunModel {
         json!([row.seq, row.slug, row.depth, word, state, since, tools, commit, why, row.depends, instance])
     }
 
-    /// Where the tasks stand in a drawing, in the order of `task_rows`.
-    pub fn places(&self) -> Places {
+    /// Where the tasks stand in a drawing, in the order of `task_rows`; those of some depths may be folded.
+    pub fn places(&self, folded: &BTreeSet<usize>) -> Places {
         let rows = self.board.rows();
         let now = self.board.times.map_or(0, |(_, last)| last);
-        let weight = |seq: &str| self.timeline.sums(seq, now).values().sum();
+        let is_work = |kind: &BarKind| !matches!(kind, BarKind::Slot | BarKind::File | BarKind::Person);
+        let weight = |seq: &str| {
+            let sums = self.timeline.sums(seq, now).into_iter();
+            sums.filter(|(kind, _)| is_work(kind)).map(|(_, took)| took).sum()
+        };
         let nodes: Vec<GraphNode<'_>> = rows
             .iter()
             .map(|row| GraphNode { seq: &row.seq, depends: &row.depends, weight: weight(&row.seq) })
             .collect();
-        places(&nodes)
+        places_folded(&nodes, folded)
+    }
+
+    /// The tasks of the critical path, from its first to its last.
+    pub fn critical(&self) -> Vec<String> {
+        let rows = self.board.rows();
+        let seq = |at: &u32| rows.get(usize::try_from(*at).ok()?).map(|row| row.seq.clone());
+        self.places(&BTreeSet::new()).critical.iter().filter_map(seq).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the time of each task went to: an agent, a check, a slot, a service, a person, the landing.
 //!
-//! A bar begins where something is asked for and ends where it is heard. Two kinds that are often hidden are kept
-//! apart from work: waiting for a slot, and waiting for a person.
+//! A bar begins where something is asked for and ends where it is heard. Kinds that nobody else shows are kept apart
+//! from work: waiting for a slot, for a file, and for a person.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,10 @@ pub enum BarKind {
     Agent,
     /// A gate looks at the work.
     Check,
-    /// It waits for its turn: a slot, and files that another task holds.
+    /// It waits for its turn.
     Slot,
+    /// It waits for a file that another task changes.
+    File,
     /// It waits for a person.
     Person,
     /// It waits for a service that does not answer.

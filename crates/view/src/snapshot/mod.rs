@@ -17,4 +17,4 @@ pub(crate) use run::{fields, read_run, write_run};
 
 /// What the bytes of this program begin with. The number goes up with every change of what a snapshot holds, and of what
 /// applying an entry makes of a run.
-pub(crate) const FORMAT: &str = "ftl snapshot 1";
+pub(crate) const FORMAT: &str = "ftl snapshot 2";

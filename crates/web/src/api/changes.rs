@@ -8,6 +8,11 @@ use serde_json::{Value as Json, json};
 
 use super::{Answer, ApiError, Asked};
 use crate::serve::Server;
+use ftl_store::RunRow;
+use ftl_view::board::TaskStage;
+
+/// The kept work of how many blocked tasks is shown beside what has landed.
+const MAX_KEPT: usize = 20;
 
 /// How many lines of one file are given with the list; the rest is asked for by its path.
 const MAX_LINES: usize = 4000;
@@ -19,16 +24,26 @@ pub(crate) fn changes(server: &Server, asked: &Asked) -> Result<Answer, ApiError
         None => row.run.to_string(),
     };
     let mut document = server.documents.document(&["diff", &target])?;
+    if !asked.query.contains_key("task") {
+        add_kept(server, &row, &mut document)?;
+    }
     let mut findings: BTreeMap<String, Vec<Json>> = BTreeMap::new();
     server.runs.scan(&row.run, (0, row.head), &mut |_, entry| {
         let Fact::Heard { answer: Heard::Done(value), .. } = &entry.fact else { return };
         let Some(summary) = value.field("summary").as_text() else { return };
         for line in summary.lines() {
             if let Some((path, kind, text)) = finding(line) {
+                let (path, line) = at_line(path);
+                let (text, allowed) = allowed(text);
+                let found = json!({
+                    "kind": kind, "text": text, "entry": entry.seq, "instance": entry.instance.0, "line": line,
+                    "allowed": allowed,
+                });
                 let all = findings.entry(path.to_owned()).or_default();
-                all.push(
-                    json!({ "kind": kind, "text": text, "entry": entry.seq, "instance": entry.instance.0 }),
-                );
+                let is_told = |one: &Json| (&one["kind"], &one["text"], &one["line"]) == (&found["kind"], &found["text"], &found["line"]);
+                // Each round looks anew; the last one counts.
+                all.retain(|one| !is_told(one));
+                all.push(found);
             }
         }
     })?;
@@ -46,6 +61,41 @@ pub(crate) fn changes(server: &Server, asked: &Asked) -> Result<Answer, ApiError
     }
     document.as_object_mut().map(|document| document.remove("version"));
     Ok(Answer::Json(200, document))
+}
+
+/// Adds the kept work of blocked tasks to what has landed of a run.
+fn add_kept(server: &Server, row: &RunRow, document: &mut Json) -> Result<(), ApiError> {
+    let has_landed =
+        document["parts"].as_array().is_some_and(|parts| parts.iter().any(|part| part["what"] == "landed"));
+    if !has_landed {
+        return Ok(());
+    }
+    let rows = server.runs.at(&row.run, None)?.board.rows();
+    let blocked = rows.iter().filter(|row| matches!(row.stands, TaskStage::Blocked(_)));
+    for task in blocked.take(MAX_KEPT) {
+        let kept = server.documents.document(&["diff", &format!("{}/{}", row.run, task.seq)])?;
+        if let (Some(parts), Some(more)) = (document["parts"].as_array_mut(), kept["parts"].as_array()) {
+            parts.extend(more.iter().cloned());
+        }
+    }
+    Ok(())
+}
+
+/// The line at the end of a path, where one stands there: `a/b.rs:12`, `a/b.rs:12:4`.
+fn at_line(path: &str) -> (&str, Option<u64>) {
+    let number = |text: &str| text.parse::<u64>().ok().filter(|line| *line > 0);
+    let Some((before, last)) = path.rsplit_once(':') else { return (path, None) };
+    match (number(last), before.rsplit_once(':').and_then(|(file, line)| Some((file, number(line)?)))) {
+        (Some(_), Some((file, line))) => (file, Some(line)),
+        (Some(line), None) => (before, Some(line)),
+        (None, _) => (path, None),
+    }
+}
+
+/// Who allowed a finding, where its words say that somebody has.
+fn allowed(text: &str) -> (&str, Option<&str>) {
+    let found = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (allowed by "));
+    found.map_or((text, None), |(text, by)| (text, Some(by)))
 }
 
 /// Whether a file looks like one of the tests: those stand in a group of their own.
@@ -172,5 +222,10 @@ mod tests {
             Some(("a/b.txt", "outside_delta", "it is new"))
         );
         assert_eq!(finding("error: something: else"), None);
+        assert_eq!(at_line("a/b.rs:12:4"), ("a/b.rs", Some(12)));
+        assert_eq!(at_line("a/b.rs:12"), ("a/b.rs", Some(12)));
+        assert_eq!(at_line("a/b.rs"), ("a/b.rs", None));
+        assert_eq!(at_line("c:x"), ("c:x", None));
+        assert_eq!(allowed("it is new (allowed by the plan)"), ("it is new", Some("the plan")));
     }
 }

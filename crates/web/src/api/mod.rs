@@ -167,6 +167,11 @@ pub(crate) fn openapi(_: &Server, _: &Asked) -> Result<Answer, ApiError> {
     Ok(Answer::Json(200, crate::openapi::document()))
 }
 
+pub(crate) fn looks(server: &Server, _: &Asked) -> Result<Answer, ApiError> {
+    ftl_notify::look(&**server.session.records().store(), ftl_folder::clock::wall())?;
+    Ok(Answer::Json(200, json!({})))
+}
+
 pub(crate) fn events(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let run = asked.query.get("run").map(|run| run.parse::<RunId>()).transpose();
     let run = run.map_err(|error| ApiError::new(404, error.to_string(), "`GET runs` lists them"))?;

@@ -36,6 +36,10 @@ pub(crate) fn order(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
     if let (Some(key), Some(number)) = (&asked.key, number) {
         server.keep_key(key.clone(), number);
     }
+    if number.is_none() {
+        // What is put away or begun anew is no entry of its run: nobody else would tell of it.
+        super::tell_needs(server, 0, server.session.store().version().unwrap_or(0));
+    }
     Ok(Answer::Json(202, json!({ "order": number })))
 }
 
@@ -119,6 +123,9 @@ fn words_of(body: &Json) -> Result<Vec<String>, ApiError> {
         }
     }
     words.extend((body["dry_run"] == true).then(|| String::from("--dry-run")));
+    if let Some(run) = text("from_dry_run") {
+        words.push(format!("--from-dry-run={run}"));
+    }
     words.push(String::from("--json"));
     words.extend([String::from("--"), objective.to_owned()]);
     Ok(words)

@@ -2,7 +2,7 @@
 
 use ftl_command::document::RunDocument;
 use ftl_command::known::RunOverview;
-use ftl_core::run::{Instance, InstanceId, OpenKind, ROOT, Time};
+use ftl_core::run::{Instance, OpenKind, ROOT, Time};
 use ftl_engine::executors::questions;
 use ftl_engine::session::Driven;
 use ftl_folder::clock;
@@ -185,15 +185,17 @@ pub(crate) fn tasks(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
 
 pub(crate) fn graph(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let moment = Moment::of(server, asked)?;
-    Ok(Answer::Json(200, json!(moment.model.places())))
+    let folded = asked.query.get("fold").map(String::as_str).unwrap_or_default();
+    let folded = folded.split(',').filter_map(|depth| depth.parse().ok()).collect();
+    Ok(Answer::Json(200, json!(moment.model.places(&folded))))
 }
 
 pub(crate) fn timeline(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let moment = Moment::of(server, asked)?;
     let rows: Vec<Json> = moment
         .model
-        .timeline
-        .rows()
+        .bars(moment.now())
+        .iter()
         .map(|(task, bars)| {
             let label = moment.model.board.task_label(task);
             let bars: Vec<Json> =
@@ -202,7 +204,10 @@ pub(crate) fn timeline(server: &Server, asked: &Asked) -> Result<Answer, ApiErro
         })
         .collect();
     let began = moment.model.board.times.map_or(0, |(first, _)| first);
-    Ok(Answer::Json(200, json!({ "began": began, "now": moment.now(), "rows": rows })))
+    Ok(Answer::Json(
+        200,
+        json!({ "began": began, "now": moment.now(), "rows": rows, "critical": moment.model.critical() }),
+    ))
 }
 
 pub(crate) fn money(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
@@ -298,10 +303,4 @@ pub(crate) fn entry(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
             "line": plain(&lines::line(&entry)),
         }),
     ))
-}
-
-/// The instances that worked on a task, in the order in which they were opened.
-pub(super) fn instances_of(model: &RunModel, seq: &str) -> Vec<InstanceId> {
-    let all = model.board.machine().instances().iter().map(|one| one.id);
-    all.filter(|one| model.board.task_of(*one) == Some(seq)).collect()
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ftl_command::protocol_loader::LoadedProtocols;
-use ftl_core::run::{Cause, Fact, InstanceId};
-use ftl_language::draw::svg;
+use ftl_core::run::{Cause, Fact, InstanceId, Payment};
+use ftl_language::draw::{shapes, svg};
 use ftl_store::{Most, journal};
 use serde_json::{Value as Json, json};
 
@@ -29,7 +29,15 @@ fn command(server: &Server, words: &[&str]) -> Result<Answer, ApiError> {
 pub(crate) fn lessons(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     match asked.query.get("q").map(|text| text.trim()).filter(|text| !text.is_empty()) {
         Some(text) => command(server, &["memory", "query", "--", text]),
-        None => command(server, &["memory", "stats"]),
+        None => {
+            let told = |words: &[&str]| server.documents.document(words);
+            let all = told(&["memory", "export"])?;
+            let (stats, quarantine) = (told(&["memory", "stats"])?, told(&["memory", "quarantine"])?);
+            let document = json!({
+                "failures": all["failures"], "patterns": all["patterns"], "stats": stats, "quarantine": quarantine,
+            });
+            Ok(Answer::Json(200, document))
+        }
     }
 }
 
@@ -53,6 +61,32 @@ pub(crate) fn salvage(server: &Server, _: &Asked) -> Result<Answer, ApiError> {
     command(server, &["salvage"])
 }
 
+/// Brings kept work back as a branch. It stays kept, and nobody's checkout is touched.
+pub(crate) fn bring_back(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
+    if server.look {
+        return Err(ApiError::new(403, "this page only looks", "start `ftl serve` without --look"));
+    }
+    let id = asked.body["id"].as_str().unwrap_or_default();
+    // What is named begins with the name of a run: no word of it is a flag.
+    if id.is_empty() || id.starts_with('-') {
+        return Err(ApiError::new(400, "nothing is named", "`GET salvage` lists what is kept"));
+    }
+    command(server, &["salvage", id])
+}
+
+/// What is linked to a lesson.
+pub(crate) fn lesson(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
+    let name = asked.param("name");
+    let related = server.documents.document(&["memory", "related", "--", name]);
+    let solutions = server.documents.document(&["memory", "get-solutions", "--", name]);
+    // One that is no failure has no solutions, and one that is alone no neighbours.
+    let or_none = |found: Result<Json, _>| found.unwrap_or_else(|_: ftl_command::CommandError| json!([]));
+    Ok(Answer::Json(
+        200,
+        json!({ "name": name, "related": or_none(related), "solutions": or_none(solutions) }),
+    ))
+}
+
 pub(crate) fn protocol(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let name = asked.param("name");
     let shelf = LoadedProtocols::load(&server.cli)?;
@@ -63,7 +97,9 @@ pub(crate) fn protocol(server: &Server, asked: &Asked) -> Result<Answer, ApiErro
     let (edges, states, runs) = heat(server, name)?;
     Ok(Answer::Json(
         200,
-        json!({ "name": name, "svg": svg(&found), "runs": runs, "edges": edges, "states": states }),
+        json!({
+            "name": name, "svg": svg(&found), "shapes": shapes(&found), "runs": runs, "edges": edges, "states": states,
+        }),
     ))
 }
 
@@ -75,11 +111,21 @@ struct Taken {
     runs: Vec<String>,
 }
 
+/// What a state has cost.
+#[derive(Default)]
+struct Visited {
+    visits: u64,
+    time: u64,
+    money: u64,
+    tokens: u64,
+    failures: u64,
+}
+
 /// What the newest runs of a protocol have gone through: edges, states with their time, and how many runs that are.
 fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize), ApiError> {
     let store = server.session.store();
     let mut edges: BTreeMap<(String, String), Taken> = BTreeMap::new();
-    let mut states: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut states: BTreeMap<String, Visited> = BTreeMap::new();
     let mut count = 0;
     for row in store.newest(Most { open: MAX_RUNS, ended: MAX_RUNS })?.rows.into_iter().take(MAX_RUNS) {
         let mut at: BTreeMap<InstanceId, (String, u64)> = BTreeMap::new();
@@ -94,18 +140,19 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
                     Fact::Opened(opened) if &*opened.protocol == protocol => {
                         is_one = true;
                         at.insert(entry.instance, (opened.state.to_string(), entry.at));
-                        states.entry(opened.state.to_string()).or_default().0 += 1;
+                        states.entry(opened.state.to_string()).or_default().visits += 1;
                     }
                     Fact::Moved { from, to, cause, .. }
                         if let Some((state, since)) = at.get_mut(&entry.instance) =>
                     {
-                        states.entry(from.to_string()).or_default().1 += entry.at.saturating_sub(*since);
-                        states.entry(to.to_string()).or_default().0 += 1;
+                        states.entry(from.to_string()).or_default().time += entry.at.saturating_sub(*since);
+                        states.entry(to.to_string()).or_default().visits += 1;
                         (*state, *since) = (to.to_string(), entry.at);
                         let taken = edges.entry((from.to_string(), to.to_string())).or_default();
                         taken.count += 1;
-                        taken.failures +=
-                            u64::from(matches!(cause, Cause::Else { .. } | Cause::Limit { .. }));
+                        let is_failure = matches!(cause, Cause::Else { .. } | Cause::Limit { .. });
+                        taken.failures += u64::from(is_failure);
+                        states.entry(from.to_string()).or_default().failures += u64::from(is_failure);
                         let run = row.run.to_string();
                         if taken.runs.len() < MAX_NAMED && taken.runs.last() != Some(&run) {
                             taken.runs.push(run);
@@ -113,7 +160,15 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
                     }
                     Fact::Settled { .. } => {
                         if let Some((state, since)) = at.remove(&entry.instance) {
-                            states.entry(state).or_default().1 += entry.at.saturating_sub(since);
+                            states.entry(state).or_default().time += entry.at.saturating_sub(since);
+                        }
+                    }
+                    Fact::Paid(Payment::Purse { usage, .. }) => {
+                        if let Some((state, _)) = at.get(&entry.instance) {
+                            let of = |name: &str| usage.get(name).copied().unwrap_or(0);
+                            let visited = states.entry(state.clone()).or_default();
+                            visited.money += of("money");
+                            visited.tokens += of("tokens");
                         }
                     }
                     _ => {}
@@ -126,6 +181,11 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
         count += usize::from(is_one);
     }
     let edge = |((from, to), taken): ((String, String), Taken)| json!({ "from": from, "to": to, "count": taken.count, "failures": taken.failures, "runs": taken.runs });
-    let state = |(name, (visits, time)): (String, (u64, u64))| json!({ "state": name, "visits": visits, "time": time });
+    let state = |(name, one): (String, Visited)| {
+        json!({
+            "state": name, "visits": one.visits, "time": one.time, "money": one.money, "tokens": one.tokens,
+            "failures": one.failures,
+        })
+    };
     Ok((edges.into_iter().map(edge).collect(), states.into_iter().map(state).collect(), count))
 }

@@ -1,23 +1,17 @@
 //! One task: its brief, the path it took, what gates said of it, what was said with its agents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use ftl_core::catalogue::Catalogue;
-use ftl_core::catalogue::declare::ActionKind;
-use ftl_core::performer::Performer;
-use ftl_core::run::{ActionId, Answer as Heard, Fact, InstanceId, ROOT};
+use ftl_command::task_steps::{TaskSteps, instances_of};
+use ftl_core::run::{InstanceId, ROOT};
 use ftl_engine::executors::transcript::{Conversation, TranscriptError, conversations};
 use ftl_folder::id::RunId;
-use ftl_view::lines;
-use ftl_view::model::tasks::plain;
+use ftl_language::draw::shapes;
 use serde_json::{Value as Json, json};
 
-use super::runs::{Moment, instances_of};
+use super::runs::Moment;
 use super::{Answer, ApiError, Asked};
 use crate::serve::Server;
-
-/// How many steps of a path are given: the last ones.
-const MAX_STEPS: usize = 500;
 
 /// How many lines of a conversation are told at once while it goes on.
 const MAX_WORDS: usize = 50;
@@ -44,93 +38,77 @@ pub(crate) fn one(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let tasks = plan.map(|plan| plan.field("tasks").items()).unwrap_or_default();
     let brief = tasks.iter().find(|task| task.field("seq").as_text() == Some(seq));
     let mine = instances_of(&moment.model, seq);
-    let steps = Steps::of(server, &moment, mine.iter().copied().collect())?;
+    let all = mine.iter().copied().collect();
+    let steps = TaskSteps::read(&server.runs, &moment.row.run, moment.model.at(), &all)?;
     let instances: Vec<Json> = mine
         .iter()
         .filter_map(|id| board.machine().instance(*id))
         .map(|one| {
             json!({
                 "instance": one.id.0, "protocol": one.protocol, "state": one.state,
-                "standing": one.standing().word(), "visited": one.visited,
+                "standing": one.standing().word(), "visited": one.visited, "end": one.end.as_ref().map(|(end, _)| end.word()),
                 "ended_with": one.end.as_ref().map(|(_, values)| &**values),
             })
         })
         .collect();
     let talks = listed(server, &moment.row.run, &|instance| mine.contains(&instance))?;
+    let rulings = Rulings::of(server, &moment.row.run, &mine)?.document();
+    let last = mine.last().and_then(|id| board.machine().instance(*id));
+    let machine = last.and_then(|one| server.session.library().machine(&one.protocol));
+    let shapes = machine.as_ref().and_then(shapes);
     Ok(Answer::Json(
         200,
         json!({
             "at": moment.model.at(), "row": row, "brief": brief, "instances": instances, "path": steps.path,
             "verdicts": steps.verdicts, "lessons": steps.lessons, "talks": talks,
-            "bought": moment.model.ledger.tasks.get(seq),
+            "bought": moment.model.ledger.tasks.get(seq), "shapes": shapes, "alike": alike(&rows, row),
+            "rulings": rulings,
         }),
     ))
 }
 
-/// What is read of the journal about some instances.
-struct Steps {
-    path: Vec<Json>,
-    verdicts: Vec<Json>,
-    lessons: Vec<Json>,
+/// The other tasks that failed with the same words: one cause, most likely.
+fn alike(rows: &[Json], row: &Json) -> Vec<Json> {
+    let (Some(why), true) = (row[8].as_str().filter(|why| !why.is_empty()), row[3] == "blocked") else {
+        return Vec::new();
+    };
+    let is_alike = |one: &&Json| one[0] != row[0] && one[3] == "blocked" && one[8].as_str() == Some(why);
+    rows.iter().filter(is_alike).map(|one| json!([one[0], one[1]])).collect()
 }
 
-impl Steps {
-    fn of(server: &Server, moment: &Moment, mine: BTreeSet<InstanceId>) -> Result<Steps, ApiError> {
-        let mut steps = Steps { path: Vec::new(), verdicts: Vec::new(), lessons: Vec::new() };
-        let mut asked: BTreeMap<ActionId, Performer> = BTreeMap::new();
-        let mut visits: BTreeMap<(InstanceId, String), u64> = BTreeMap::new();
-        server.runs.scan(&moment.row.run, (0, moment.model.at()), &mut |_, entry| {
-            if !mine.contains(&entry.instance) {
-                return;
-            }
-            match &entry.fact {
-                Fact::Opened(opened) => {
-                    visits.insert((entry.instance, opened.state.to_string()), 1);
-                    steps.path.push(json!([
-                        entry.seq,
-                        entry.at,
-                        entry.instance.0,
-                        null,
-                        opened.state,
-                        1,
-                        ""
-                    ]));
-                }
-                Fact::Moved { from, to, .. } => {
-                    let count = visits.entry((entry.instance, to.to_string())).or_default();
-                    *count += 1;
-                    let why = plain(&lines::what(&entry.fact));
-                    steps.path.push(json!([entry.seq, entry.at, entry.instance.0, from, to, count, why]));
-                }
-                Fact::Asked { asks, .. } => {
-                    for (index, ask) in (0_u32..).zip(asks) {
-                        asked.insert(ActionId { entry: entry.seq, index }, ask.whom.clone());
+/// How many calls of agents were ruled on before they ran, out of their conversations.
+#[derive(Default)]
+struct Rulings {
+    calls: u64,
+    ruled: u64,
+    denied: u64,
+}
+
+impl Rulings {
+    fn of(server: &Server, run: &RunId, mine: &[InstanceId]) -> Result<Rulings, ApiError> {
+        let records = server.session.records();
+        let mut found = Rulings::default();
+        for one in
+            conversations(records, run)?.iter().filter(|one| mine.contains(&one.instance.unwrap_or(ROOT)))
+        {
+            for line in one.read(records, 0)?.lines {
+                let line = line.to_json();
+                match line["kind"].as_str() {
+                    Some("call") => found.calls += 1,
+                    Some("ruling") => {
+                        found.ruled += 1;
+                        found.denied += u64::from(line["ruling"] != "allow");
                     }
+                    _ => {}
                 }
-                Fact::Heard { action, answer: Heard::Done(value), .. } => {
-                    let Some(name) = asked.get(action).and_then(Performer::action) else { return };
-                    let told = json!({ "entry": entry.seq, "at": entry.at, "action": name, "value": value });
-                    if name.starts_with("lesson.") || name.starts_with("memory.") {
-                        steps.lessons.push(told);
-                    } else if is_gate(name) {
-                        steps.verdicts.push(told);
-                    }
-                }
-                Fact::Heard { .. } | Fact::Set { .. } | Fact::Emitted { .. } | Fact::Paid(_) => {}
-                Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
-                Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } => {}
-                Fact::Suspended { .. } | Fact::Held { .. } | Fact::Resumed { .. } => {}
-                Fact::Adopted { .. } | Fact::Settled { .. } => {}
             }
-        })?;
-        let over = steps.path.len().saturating_sub(MAX_STEPS);
-        steps.path.drain(..over);
-        Ok(steps)
+        }
+        Ok(found)
     }
-}
 
-fn is_gate(name: &str) -> bool {
-    Catalogue::standard().action(name).is_some_and(|action| action.kind == ActionKind::Gate)
+    fn document(&self) -> Json {
+        json!({ "calls": self.calls, "ruled": self.ruled, "denied": self.denied })
+    }
 }
 
 pub(crate) fn talks(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {

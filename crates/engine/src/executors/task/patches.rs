@@ -265,6 +265,7 @@ mod tests {
             census: Some(census),
             output: None,
             bound_to: String::new(),
+            report: None,
         };
         let mut total = shapes::CaseCounts { passed: 0, failed: 0, skipped: 0, error: 0 };
         let json = suite_json(&Suite { kind: "test", ran }, 0, &mut total);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Sites;
 use crate::executors::{Executor, Job, JobEnd, Report};
 use ftl_gates::Brief;
+use ftl_gates::old_failures::Promise;
 use ftl_store::StoreError;
 use ftl_store::notebook::Notebook;
 
@@ -19,6 +20,9 @@ const KIND: &str = "site";
 
 /// The kind of the notes that say which instance of a run works on a brief.
 const BUILDERS: &str = "site-builder";
+
+/// The kind of the notes that hold a brief as the first builder of a run parsed it, for all that follow.
+const PINNED: &str = "site-pinned";
 
 /// A brief, as it was parsed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +40,11 @@ impl Noted {
     /// The brief as gates see it.
     pub(super) fn brief(&self) -> Brief {
         Brief::of(&self.spec)
+    }
+
+    /// What the brief promises to mend.
+    pub(super) fn promise(&self) -> Promise {
+        Promise::of(&self.spec)
     }
 
     /// What it is about, in a few words.
@@ -98,9 +107,73 @@ impl Noting {
     }
 }
 
+impl Noting {
+    /// The brief as an earlier builder of the same task got it. The file may say something else by now: whoever worked
+    /// on the task could write it.
+    fn pinned(&self, job: &Job) -> Result<Option<Spec>, Failure> {
+        let Some(note) = self.sites.note(PINNED, &pin_key(job))?.filter(|note| note != UNPINNED) else {
+            return Ok(None);
+        };
+        serde_json::from_str(&note).map(Some).map_err(unreadable)
+    }
+
+    /// Parses a brief once: later builders get what the first one got, and of the file only the lessons that were written
+    /// into it meanwhile.
+    fn parse(&self, job: &Job) -> Report {
+        let report = self.inner.perform(job);
+        let fresh = if let JobEnd::Done(answer) = &report.ended {
+            answer.to::<Spec>().map(Some).map_err(unreadable)
+        } else if matches!(report.ended, JobEnd::Failed(_)) {
+            Ok(None)
+        } else {
+            return report;
+        };
+        let settled = fresh.and_then(|fresh| Ok((self.pinned(job)?, fresh))).and_then(|(pinned, fresh)| {
+            let spec = match (pinned, fresh) {
+                (Some(pinned), Some(fresh)) => Spec { prior_knowledge: fresh.prior_knowledge, ..pinned },
+                (Some(pinned), None) => pinned,
+                (None, Some(fresh)) => {
+                    self.sites.put_note(PINNED, &pin_key(job), &fresh)?;
+                    return Ok(None);
+                }
+                (None, None) => return Ok(None),
+            };
+            Value::of(&spec).map(Some).map_err(unreadable)
+        });
+        match settled {
+            Ok(None) => report,
+            Ok(Some(spec)) => Report { ended: JobEnd::Done(spec), ..report },
+            Err(failure) => Report { ended: JobEnd::Failed(failure), ..report },
+        }
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::new(FailureKind::CouldNotRun, format!("what was noted of the brief cannot be read: {error}"))
+}
+
+/// What stands in the note of a brief that was written anew.
+const UNPINNED: &str = "null";
+
+fn pin_key(job: &Job) -> String {
+    let path = job.action.params.get("path").and_then(Value::as_text).unwrap_or_default();
+    format!("{}/{path}", job.run)
+}
+
+impl Sites {
+    /// A brief that `ftl` itself has written anew is parsed anew.
+    pub(super) fn unpin(&self, job: &Job, path: &str) -> Result<(), Failure> {
+        let key = format!("{}/{path}", job.run);
+        match self.note(PINNED, &key)? {
+            Some(_) => self.put_note(PINNED, &key, &None::<Spec>),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Executor for Noting {
     fn perform(&self, job: &Job) -> Report {
-        let report = self.inner.perform(job);
+        let report = self.parse(job);
         if let JobEnd::Done(answer) = &report.ended
             && let Err(failure) = self.note(job, answer)
         {

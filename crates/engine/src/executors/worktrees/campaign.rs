@@ -109,8 +109,13 @@ impl Sites {
             all.map(|one| one.known_failure(left_out.is_some())).collect()
         };
         let noted = |task: &PlanTask, story: &str| Some(verify_note(&job.run, story, &task.verify));
-        let told =
-            |sources| BriefSources { sources, settings: &self.builds, retried: &retried, noted: &noted };
+        let told = |sources| BriefSources {
+            run: &job.run,
+            sources,
+            settings: &self.builds,
+            retried: &retried,
+            noted: &noted,
+        };
         let made = match branch {
             None => {
                 let sources: Sources<'_> = &|path| self.paper.source(path);
@@ -125,7 +130,9 @@ impl Sites {
                 brief(&self.paper, plan, seq, told(&sources))
             }
         };
-        Ok(Brief { left_out, ..made? })
+        let made = made?;
+        self.unpin(job, &made.path)?;
+        Ok(Brief { left_out, ..made })
     }
 
     /// Performs `observer.analyze`: looks at blocks again in a clean checkout of the run's branch, then learns. Where there are none, nothing is

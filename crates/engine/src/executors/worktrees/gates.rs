@@ -12,8 +12,10 @@ use super::{Site, Sites};
 use crate::executors::Job;
 use crate::executors::typed::Done;
 use crate::executors::workspaces::file_text;
+use ftl_gates::integrity::{look_for_answers, tests_below};
+use ftl_gates::red_first::{self, Need};
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure, against, signature_of};
-use ftl_gates::{Finding, FindingAllowance, Work, allow, integrity, preflight, scope};
+use ftl_gates::{Finding, FindingAllowance, Work, allow, preflight};
 use ftl_git::Oid;
 use ftl_git::change::Change;
 use ftl_settings::environment::CommandKind;
@@ -45,10 +47,22 @@ impl Sites {
         let base = self.base(job, &site, command)?;
         let tree = site.standing()?;
         let Verified { ran, after } = self.verify_in_checkout(job, &site, command, (&tree, &base))?;
-        let mut findings = self.look(&site.change(&tree)?, noted.as_ref());
-        findings.extend(base.ran.iter().flat_map(|base| against(base, &ran).findings));
+        let change = site.change(&tree)?;
+        let mut findings = self.look(&change, noted.as_ref());
+        findings.extend(base.ran.iter().flat_map(|base| against(base, &ran, &change).findings));
+        let promise = noted.as_ref().map(Noted::promise).unwrap_or_default();
+        let brief = noted.as_ref().map(Noted::brief).unwrap_or_default();
+        if noted.is_some() {
+            findings.extend(look_for_answers(&change, &brief, &tests_below(&site.folder, &brief)));
+        }
+        if let (Some(base), VerifyOutcome::Passed) = (&base.ran, ran.outcome)
+            && red_first::look(base, &ran, &change, &brief) == Need::Nothing
+        {
+            findings.push(red_first::tell(&[], promise.is_fix));
+        }
+        findings.extend(self.find_seen(job));
         self.allow(&mut findings, noted.as_ref());
-        let report = ran.report(tree.as_str(), base.ran.as_ref(), &findings);
+        let report = ran.report(tree.as_str(), base.ran.as_ref().map(|base| (base, &promise)), &findings);
         if after != tree {
             return Ok(changed_itself(report, &site.difference(&tree, &after)?));
         }
@@ -79,17 +93,15 @@ impl Sites {
         self.in_checkout(job, of, &mut run)?
     }
 
-    /// What scope and integrity show. Without a brief it is not said which files may change.
+    /// What scope, integrity and secrets show. Without a brief it is not said which files may change.
     pub(super) fn look(&self, change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
-        let brief = noted.map(Noted::brief);
-        let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
-        findings.extend(integrity::look(change, &brief.unwrap_or_default()));
+        let mut findings = ftl_gates::look(change, noted.map(Noted::brief).as_ref());
         self.allow(&mut findings, noted);
         findings
     }
 
     /// Marks what the person who opened the run allows, and what the plan does.
-    fn allow(&self, findings: &mut [Finding], noted: Option<&Noted>) {
+    pub(super) fn allow(&self, findings: &mut [Finding], noted: Option<&Noted>) {
         let plan = noted.and_then(|noted| noted.spec.allow.as_deref()).unwrap_or_default();
         let by_plan = plan.iter().filter_map(|text| FindingAllowance::parse(text, "the plan").ok());
         let all: Vec<FindingAllowance> = self.allowed.iter().cloned().chain(by_plan).collect();

@@ -18,8 +18,10 @@ use ftl_core::run::{Action, ActionId, ActionTarget, Failure, FailureKind, ROOT, 
 use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
 
+use super::base::Base;
 use super::brief::Noted;
 use super::checkout::{CheckoutOf, Ready};
+use super::gates::Command;
 use super::message::{About, Author, cut_subject};
 use super::{LandingRoute, Met, Site, Sites};
 use crate::executors::typed::Done;
@@ -27,6 +29,7 @@ use crate::executors::{Job, JobEnd};
 use ftl_folder as folder;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
+use ftl_gates::old_failures::{Promise, judge_old_failures};
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure};
 use ftl_gates::{Restore, blocks, render_findings, restore};
 use ftl_git::change::{Change, Content, EntryKind};
@@ -100,6 +103,38 @@ pub(super) struct Wish {
     pub(super) noted: Option<Noted>,
 }
 
+impl Wish {
+    /// A story without a brief is tested; a task is verified.
+    pub(super) fn kind(&self) -> CommandKind {
+        if self.noted.is_some() { CommandKind::Verify } else { CommandKind::Tests }
+    }
+
+    /// Why a run does not let the work land: tests that failed before it, and that it did not promise to mend, do not
+    /// count.
+    fn accepts(&self, base: &Base, ran: &VerifyMeasure, change: &Change) -> Result<(), String> {
+        if ran.outcome == VerifyOutcome::Passed {
+            return Ok(());
+        }
+        let promise = self.noted.as_ref().map(Noted::promise);
+        let promise = promise.unwrap_or_else(|| Promise::of_story(&self.about.subject, change));
+        match base.ran.as_ref().and_then(|base| judge_old_failures(base, ran, &promise)) {
+            Some(old) if old.passes() => Ok(()),
+            Some(old) => Err(format!("{old}\n{}", ran.summary)),
+            None => Err(ran.summary.clone()),
+        }
+    }
+}
+
+/// What would land, as it is judged.
+pub(super) struct Judged<'a> {
+    pub(super) wish: &'a Wish,
+    pub(super) change: &'a Change,
+    /// What the base's tests and settings took the place of.
+    pub(super) needed: &'a Restore,
+    /// How the commands went on what the work started from.
+    pub(super) bases: Vec<Base>,
+}
+
 impl Sites {
     /// Performs `work.land`.
     pub(in crate::executors) fn land_work(&self, job: &Job, asked: &WorkLand) -> Done<WorkLand> {
@@ -130,10 +165,15 @@ impl Sites {
             when: clock::wall() / 1000,
         };
         let mut met = Met::default();
-        let mut judge = |merged: &MergedTree| met.note(self.judge(job, &site, merged, &wish));
+        let mut told = Vec::new();
+        let mut judge = |merged: &MergedTree| met.note(self.judge(job, &site, merged, (&wish, &mut told)));
         let landed = site.repo.land(&landing, &job.cancel, &mut judge);
         let landed = met.over(landed)?;
-        let answer = site.answer(&wish, landed, site.repo.branch(&job.run)?);
+        let mut answer = site.answer(&wish, landed, site.repo.branch(&job.run)?);
+        if answer.status == LandingStatus::Landed {
+            told.dedup();
+            answer.summary = [vec![answer.summary], told].concat().join("\n");
+        }
         if answer.status == LandingStatus::Landed {
             let About { subject: about, tasks, authors, .. } = wish.about;
             let (task, author) = (tasks.into_iter().next(), authors.into_iter().next());
@@ -147,61 +187,100 @@ impl Sites {
         Ok(answer)
     }
 
-    /// Looks at what would land, in a clean checkout of it where its commands have not passed in one already.
+    /// Looks at what would land, in a clean checkout of it where its commands have not passed in one already; then at the
+    /// base's own tests on it, where something differs that judges.
     fn judge(
         &self,
         job: &Job,
         site: &Site,
         merged: &MergedTree,
-        wish: &Wish,
+        (wish, told): (&Wish, &mut Vec<String>),
     ) -> Result<Checked, CouldNotRun> {
         let change = site.difference(&merged.onto, &merged.tree).map_err(|error| unlooked(error.into()))?;
         let findings = self.look(&change, wish.noted.as_ref());
         if blocks(&findings) {
             return Ok(Checked::Failed(render_findings(&findings)));
         }
-        // A story without a delta is about its tests as much as about anything else.
-        let brief = wish.noted.as_ref().map(Noted::brief);
-        let needed = brief.map(|brief| restore(&change, &brief, &[])).unwrap_or_default();
-        // A story without a brief is tested; a task is verified.
-        let kind = if wish.noted.is_some() { CommandKind::Verify } else { CommandKind::Tests };
-        let is_whole = needed == Restore::default();
-        if is_whole && self.have_passed(&wish.verify, kind, &merged.tree).map_err(unlooked)? {
-            return Ok(Checked::Passed);
+        let needed =
+            wish.noted.as_ref().map(|noted| restore(&change, &noted.brief(), &[])).unwrap_or_default();
+        let judged = Judged { wish, change: &change, needed: &needed, bases: self.bases(job, site, wish)? };
+        let works = match self.passes_merged(job, site, merged, &judged)? {
+            Ok(works) => works,
+            Err(why) => return Ok(Checked::Failed(why)),
+        };
+        let mut replayed = self.replay(job, site, merged, (&judged, &works))?;
+        replayed.findings.extend(self.look_red_first(job, site, merged, (&judged, &works))?);
+        self.allow(&mut replayed.findings, wish.noted.as_ref());
+        told.clear();
+        told.extend(replayed.lines());
+        if blocks(&replayed.findings) {
+            return Ok(Checked::Failed(render_findings(&replayed.findings)));
         }
-        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<Checked, CouldNotRun> {
+        if self.environment.has_own_home() {
+            told.push(String::from("verified with your own home (environment.home)"));
+        }
+        let held_out = self.run_held_out(job, site, merged, &judged)?;
+        Ok(held_out.map_or(Checked::Passed, Checked::Failed))
+    }
+
+    /// How the commands went on what the work started from.
+    fn bases(&self, job: &Job, site: &Site, wish: &Wish) -> Result<Vec<Base>, CouldNotRun> {
+        let kind = wish.kind();
+        let of = |text: &String| self.base(job, site, Command { text, timeout: None, kind });
+        wish.verify.iter().map(of).collect::<Result<_, _>>().map_err(unlooked)
+    }
+
+    /// What the commands showed on the merged tree, with tests and settings of the base put back that the work may not
+    /// change; or why it does not pass.
+    fn passes_merged(
+        &self,
+        job: &Job,
+        site: &Site,
+        merged: &MergedTree,
+        judged: &Judged<'_>,
+    ) -> Result<Result<Vec<VerifyMeasure>, String>, CouldNotRun> {
+        let Judged { wish, change, needed, .. } = judged;
+        let kind = wish.kind();
+        let is_whole = **needed == Restore::default();
+        if is_whole && let Some(known) = self.have_passed(judged, &merged.tree).map_err(unlooked)? {
+            return Ok(Ok(known));
+        }
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| {
             let folder = ready?.folder;
-            put_back(folder, &change, &needed).map_err(|error| unlooked(machine::failure("", &error)))?;
-            for command in &wish.verify {
+            put_back(folder, change, needed).map_err(|error| unlooked(machine::failure("", &error)))?;
+            let mut works = Vec::new();
+            for (command, base) in wish.verify.iter().zip(&judged.bases) {
                 let env = self.environment.of_command(kind);
                 let ran = self.passes(job, folder, (command, env), &merged.tree)?;
-                if ran.outcome != VerifyOutcome::Passed {
-                    return Ok(Checked::Failed(format!("merged, it does not pass: {}", ran.summary)));
+                if let Err(why) = wish.accepts(base, &ran, change) {
+                    return Ok(Err(format!("merged, it does not pass: {why}")));
                 }
                 if is_whole {
                     self.is_known(&merged.tree, &ran, kind).map_err(unlooked)?;
                 }
+                works.push(ran);
             }
-            Ok(Checked::Passed)
+            Ok(Ok(works))
         };
         let looked = self.in_checkout(job, CheckoutOf::commit(&site.repo, &merged.commit), &mut run);
         looked.map_err(|error| unlooked(error.into()))?
     }
 
-    /// Whether all commands are known to have passed in a clean checkout of exactly this tree, in this environment: then
-    /// they need not be run on it again.
-    fn have_passed(&self, commands: &[String], kind: CommandKind, tree: &Oid) -> Result<bool, Failure> {
-        let env = self.environment.of_command(kind);
-        for command in commands {
-            let known = self.known(tree, command, &env)?;
-            if known.is_none_or(|ran| ran.outcome != VerifyOutcome::Passed) {
-                return Ok(false);
+    /// What all commands showed in a clean checkout of exactly this tree, in this environment, where that is known and
+    /// none of them says no: then they need not be run on it again.
+    fn have_passed(&self, judged: &Judged<'_>, tree: &Oid) -> Result<Option<Vec<VerifyMeasure>>, Failure> {
+        let env = self.environment.of_command(judged.wish.kind());
+        let mut known = Vec::new();
+        for (command, base) in judged.wish.verify.iter().zip(&judged.bases) {
+            match self.known(tree, command, &env)? {
+                Some(ran) if judged.wish.accepts(base, &ran, judged.change).is_ok() => known.push(ran),
+                Some(_) | None => return Ok(None),
             }
         }
-        Ok(!commands.is_empty())
+        Ok(Some(known).filter(|known| !known.is_empty()))
     }
 
-    fn passes(
+    pub(super) fn passes(
         &self,
         job: &Job,
         folder: &Path,
@@ -280,6 +359,28 @@ impl Sites {
         Ok(work)
     }
 
+    /// Whether a command that fails on what would be delivered fails by name in nothing that does not fail on the
+    /// person's branch, too.
+    fn fails_before(
+        &self,
+        job: &Job,
+        repo: &Repo,
+        merged: &MergedTree,
+        ran: &VerifyMeasure,
+    ) -> Result<bool, CouldNotRun> {
+        if ran.report.is_none() {
+            return Ok(false);
+        }
+        let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<bool, CouldNotRun> {
+            let env = self.environment.of_delivery();
+            let base = self.passes(job, ready?.folder, (&ran.command, env), &merged.onto)?;
+            let old = judge_old_failures(&base, ran, &Promise::default());
+            Ok(old.is_some_and(|old| old.passes()))
+        };
+        let looked = self.in_checkout(job, CheckoutOf::commit(repo, &merged.onto), &mut run);
+        looked.map_err(|error| unlooked(error.into()))?
+    }
+
     fn passes_all(
         &self,
         job: &Job,
@@ -292,7 +393,7 @@ impl Sites {
             for command in commands {
                 let env = self.environment.of_delivery();
                 let ran = self.passes(job, folder, (command, env), &merged.tree)?;
-                if ran.outcome != VerifyOutcome::Passed {
+                if ran.outcome != VerifyOutcome::Passed && !self.fails_before(job, repo, merged, &ran)? {
                     return Ok(Checked::Failed(format!("`{command}`: {}", ran.summary)));
                 }
             }
@@ -366,7 +467,7 @@ impl Site {
 
 /// Puts files of a checkout back as the base has them, and takes away what would steer its runners. A path
 /// that a link leads elsewhere is refused.
-fn put_back(folder: &Path, change: &Change, needed: &Restore) -> io::Result<()> {
+pub(super) fn put_back(folder: &Path, change: &Change, needed: &Restore) -> io::Result<()> {
     for path in &needed.take_away {
         clear(folder, path)?;
     }

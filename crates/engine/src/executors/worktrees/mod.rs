@@ -16,6 +16,7 @@
 //! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
+//! | `replay` | the base's own tests on what would land, in another place |
 //! | `retry` | tasks that are tried again |
 //! | `story` | a story's worktree, its tests and its merge |
 //! | `close` | worktrees that are needed no more |
@@ -32,15 +33,18 @@ mod land;
 pub(crate) mod message;
 mod proof;
 mod pull;
+mod replay;
 pub mod retry;
+mod seen;
 mod story;
 pub(super) mod task;
 
 pub(super) use self::base::check_base;
 pub(super) use self::campaign::{create_workspace, list_tasks};
+pub(super) use self::seen::committer_of;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,6 +58,7 @@ use serde::{Deserialize, Serialize};
 use super::table::Resources;
 use super::{Executor, Job};
 use crate::forge::{ForgeError, Reached};
+use crate::sandboxes::{Inhabitant, Sandboxes};
 use ftl_code::commands::Commands;
 use ftl_folder as folder;
 use ftl_folder::state_folder::StateFolder;
@@ -61,6 +66,7 @@ use ftl_gates::verify::{CouldNotRun, not_started};
 use ftl_gates::{FindingAllowance, Yard};
 use ftl_git::change::Change;
 use ftl_git::{CallbackError, ErrorKind, GitError, Oid, Repo, Worktree, WorktreeId};
+use ftl_process::sandbox::Reach;
 use ftl_process::{Captured, Fence, How, ProcessLimits, Supervisor};
 use ftl_records::Records;
 use ftl_records::build_budget::BuildSettings;
@@ -74,10 +80,14 @@ use ftl_store::notebook::Notebook;
 /// How many lines of a setup command are told when it fails.
 const TOLD_LINES: usize = 5;
 
+/// What the command is for that makes a new checkout ready.
+const SETUP: &str = "setup";
+
 /// The worktrees of a repository's runs.
 pub struct Sites {
     paper: Arc<Records>,
     supervisor: Arc<Supervisor>,
+    sandboxes: Sandboxes,
     limits: ProcessLimits,
     setup: String,
     copied: Vec<String>,
@@ -86,6 +96,8 @@ pub struct Sites {
     slots: Option<PathBuf>,
     /// The builds that stay in such a checkout.
     warm: Vec<String>,
+    /// A command that no agent sees and that must succeed on what would land.
+    held_out: String,
     commands: Commands,
     environment: Environment,
     style: message::Style,
@@ -137,12 +149,14 @@ impl Sites {
         Sites {
             paper,
             supervisor,
+            sandboxes: Sandboxes::default(),
             limits: config.command_limits(),
             setup: settings.worktree.setup.trim().to_owned(),
             copied: settings.worktree.copy.clone(),
             unkept: settings.keep.ignore.clone(),
             slots: Some(settings.worktree.slots.trim()).filter(|path| !path.is_empty()).map(PathBuf::from),
             warm: settings.worktree.warm.clone(),
+            held_out: settings.verify.held_out.trim().to_owned(),
             commands: config.commands(),
             environment: config.environment().clone(),
             style: message::Style::of(config),
@@ -160,6 +174,12 @@ impl Sites {
             turns: Mutex::default(),
             base_checks: base::Checks::default(),
         }
+    }
+
+    /// The same where commands run in sandboxes.
+    #[must_use]
+    pub fn with_sandboxes(self, sandboxes: Sandboxes) -> Sites {
+        Sites { sandboxes, ..self }
     }
 
     /// The same where the person who opened the run allows findings of gates.
@@ -280,7 +300,7 @@ impl Sites {
             return Ok(());
         }
         let env = self.environment.of_command(CommandKind::Setup);
-        let yard = self.yard(job, folder_in(repo, checkout), ("setup", env), None);
+        let yard = self.yard(job, folder_in(repo, checkout), (SETUP, env), None);
         let ended = yard.shell(&self.setup, &job.cancel).map_err(not_started)?;
         if ended.cut.is_none() && ended.how == How::Exited(0) {
             return Ok(());
@@ -303,6 +323,16 @@ impl Sites {
         }
         let fence = job.epoch();
         let fence = fence.map(|epoch| Fence { file: self.place().fences().join(job.run.as_str()), epoch });
+        let sandbox = self.sandboxes.around(Inhabitant {
+            role: what,
+            folder: &folder,
+            writes: true,
+            program: OsStr::new("sh"),
+            env: &env,
+            reach: Reach::default(),
+            // What makes a checkout ready fetches what it needs.
+            open_network: what == SETUP,
+        });
         Yard {
             supervisor: &self.supervisor,
             store: &**self.paper.store(),
@@ -311,6 +341,7 @@ impl Sites {
             fence,
             limits,
             env,
+            sandbox,
         }
     }
 

@@ -26,6 +26,7 @@ use ftl_code::commands::look::{self, ProbeFolder, ProbeOutput, ProbeReport};
 use ftl_code::commands::{Commands, programs};
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
+use ftl_gates::old_failures::{OldFailures, Promise, judge_old_failures};
 use ftl_gates::verify::{self, RepeatPolicy, VerifyMeasure, against};
 use ftl_gates::{blocks, render_findings};
 use ftl_git::{GitError, Oid, WorktreeId};
@@ -260,7 +261,10 @@ impl Sites {
         asked: &TestsRun,
     ) -> Result<TestReport, Failure> {
         let tree = site.standing()?;
-        let mut findings = self.look(&site.change(&tree)?, None);
+        let change = site.change(&tree)?;
+        let promise =
+            Promise::of_story(&self.story(job)?.map(|story| story.about).unwrap_or_default(), &change);
+        let mut findings = self.look(&change, None);
         let (mut checks, mut summaries, mut green) = (Vec::new(), Vec::new(), true);
         let lints = asked.site.lints.clone().unwrap_or_default();
         let named = tests.iter().map(|one| ("test", CommandKind::Tests, one));
@@ -277,10 +281,12 @@ impl Sites {
                 return Err(failure);
             }
             let ran = ran.map_err(|why| no_answer(&why))?;
-            findings.extend(base.ran.iter().flat_map(|base| against(base, &ran).findings));
+            findings.extend(base.ran.iter().flat_map(|base| against(base, &ran, &change).findings));
+            let old = base.ran.as_ref().and_then(|base| judge_old_failures(base, &ran, &promise));
             if ran.outcome != VerifyOutcome::Passed {
-                green = false;
-                summaries.push(format!("`{command}`: {}", ran.summary));
+                green &= old.as_ref().is_some_and(OldFailures::passes);
+                let old = old.map(|old| format!("{old}\n")).unwrap_or_default();
+                summaries.push(format!("`{command}`: {old}{}", ran.summary));
             }
             checks.push(check(name, &ran));
         }

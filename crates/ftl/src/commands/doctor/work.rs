@@ -18,7 +18,7 @@ use ftl_folder::state_folder::StateFolder;
 use ftl_gates::Yard;
 use ftl_gates::verify::{self, RepeatPolicy};
 use ftl_git::{GitError, SlotPlace};
-use ftl_process::{Cancel, Guard, How, ProcessLimits, Supervisor, own_orphans};
+use ftl_process::{Cancel, Guard, How, ProcessLimits, Supervisor, own_orphans, sandbox};
 use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
 use ftl_settings::roster::{AgentKind, AgentSettings, Hall, Roster};
@@ -38,6 +38,7 @@ pub(super) fn examine(place: &StateFolder, config: &Config, deep: bool) -> Vec<D
         checkouts(place, config, &mut found);
     }
     agents(config, &mut found);
+    layers(config, &mut found);
     let commands = config.commands().or_found(place.root());
     let workroom = Workroom::make(config).ok();
     let can_run = tests(place, config, (&commands, workroom.as_ref()), &mut found);
@@ -111,6 +112,24 @@ fn installs_modules(root: &Path) -> Option<&'static str> {
     ];
     let known = locks.iter().find(|(lock, _)| is_there(lock));
     Some(known.map_or("npm install", |(_, command)| command))
+}
+
+/// Whether the sandbox that the settings ask for can be had, tried layer by layer.
+fn layers(config: &Config, found: &mut Vec<DoctorFinding>) {
+    let require = config.sandbox().require();
+    if require == sandbox::Level::None {
+        return;
+    }
+    let probe = sandbox::probe(&Guard::own());
+    for one in &probe.tries {
+        match &one.works {
+            Ok(what) => found.push(fine(Area::Agents, format!("sandbox: {} works ({what})", one.layer))),
+            Err(lack) => {
+                let hint = format!("run `{}`, or ask for less with `require` under [sandbox]", lack.fix);
+                found.push(look_at(Area::Agents, format!("sandbox: no {}: {}", one.layer, lack.why), hint));
+            }
+        }
+    }
 }
 
 fn agents(config: &Config, found: &mut Vec<DoctorFinding>) {
@@ -275,7 +294,8 @@ impl Workroom {
         env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     ) -> Yard<'_> {
         let key = format!("doctor.{what}");
-        Yard { supervisor: &self.supervisor, store: &self.store, folder, key, fence: None, limits, env }
+        let (fence, sandbox) = (None, None);
+        Yard { supervisor: &self.supervisor, store: &self.store, folder, key, fence, limits, env, sandbox }
     }
 
     /// Runs one command that only looks.

@@ -1,11 +1,16 @@
 //! The page in a real browser: the demo campaign live, a question answered, a held run raised and resumed, the slider, the diff,
 //! every page looked at by axe-core. What is done is written in `tools/web/look.mjs`.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use ftl_core::run::{Entry, Run};
+use ftl_folder::clock::wall;
 use ftl_folder::id::RunId;
 use ftl_language::library::Library;
 use ftl_store::{Append, NewRun, SqliteStore, Store as _, journal};
@@ -13,7 +18,7 @@ use ftl_view::summary::{Questions, Summary};
 use serde_json::{Value as Json, json};
 
 use super::Page;
-use crate::campaigns::{GO, repository, task};
+use crate::campaigns::{GO, builds, repository, task};
 use crate::runs::ASK;
 use crate::support::{Dir, until};
 
@@ -83,6 +88,34 @@ fn a_question_is_answered_and_a_held_run_is_raised_on_the_page() {
 
 #[ftl_needs::needs(chromium)]
 #[test]
+fn a_held_run_is_overridden_and_work_that_was_kept_is_brought_back_on_the_page() {
+    let tasks = [task("001", "good", "a.txt", &[]), task("002", "bad", "b.txt", &["001"])];
+    let hostile = "<img src=x onerror=alert(1)>\u{202e}</script>";
+    let dir = repository(
+        &tasks,
+        &[
+            builds("001-good", "a.txt", &format!("done {hostile}"), "true"),
+            builds("002-bad", "b.txt", "wrong", "true"),
+        ],
+    );
+    let ended = crate::campaigns::go(&dir, &[]);
+    let run = ended.json()["run"].as_str().unwrap().to_owned();
+    dir.protocol(
+        "frail",
+        "STATE: START\n  DO: sh \"exit 3\"\n  GOTO: DONE\n\nSTATE: DONE\n  RETURN: complete\n",
+    );
+    let (held, _) = dir.run(&["frail"]);
+    let page = Page::open(&dir, &["--by", "Ada"]);
+    let found =
+        look(&dir, "work", &json!({ "address": page.address, "run": run, "held": held, "name": "Ada" }));
+    assert_eq!(found["faults"], json!([]), "{found}");
+    assert!(dir.git(&["branch", "--list", "salvage/*"]).contains("salvage/"), "{found}");
+    let waived = dir.entries(&held).into_iter().find(|entry| entry["fact"] == "waived").unwrap();
+    assert_eq!((&waived["by"], &waived["reason"]), (&json!("Ada via web"), &json!("it is known")));
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
 fn a_campaign_is_watched_killed_and_resumed_under_the_page() {
     let waits = "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = \"001-good\"\n[[scene.step]]\n\
         until = \"../../../meet\"\ncalls = [{ tool = \"write\", path = \"a.txt\", content = \"done\\n\" }]\n\
@@ -112,7 +145,7 @@ fn a_file_checks_its_own_chain_and_finds_a_change() {
     dir.ftl(&["answer", &run, "yes"]);
     dir.ftl(&["export", &run, "--html", "-o", "run.html"]).code(0);
     let text = dir.read("run.html");
-    dir.write("changed.html", text.replacen("Working on x", "Working on y", 1));
+    dir.write("changed.html", text.replace("Working on x", "Working on y"));
     let file = |name: &str| dir.path(name).display().to_string();
     let found = look(&dir, "file", &json!({ "whole": file("run.html"), "changed": file("changed.html") }));
     assert_eq!(found["faults"], json!([]), "{found}");
@@ -157,6 +190,61 @@ fn written(dir: &Dir, tasks: u64, entries: u64) -> String {
     id.to_string()
 }
 
+/// Somebody who follows the stream of events.
+fn follower(page: &Page) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", page.port)).unwrap();
+    let request = format!("GET /api/v1/events HTTP/1.1\r\n{}\r\n", page.headers());
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// What a follower has heard.
+struct Heard {
+    stream: TcpStream,
+    text: String,
+}
+
+impl Heard {
+    fn until(&mut self, word: &str) {
+        let mut piece = [0; 8192];
+        while !self.text.contains(word) {
+            let read = self.stream.read(&mut piece).unwrap();
+            assert!(read > 0, "the stream has ended");
+            self.text.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+    }
+}
+
+/// How long a durable fact takes to reach a follower, while twenty follow.
+fn visible(dir: &Dir, page: &Page) -> Json {
+    let mut times = Vec::new();
+    for _ in 0..12 {
+        let (run, _) = dir.run(&["ask", "objective=y"]);
+        let stream = follower(page);
+        let (tell, told) = channel();
+        let seen = std::thread::spawn(move || {
+            let mut heard = Heard { stream, text: String::new() };
+            heard.until("event: summary");
+            tell.send(()).unwrap();
+            heard.until("\"stopped\"");
+            wall()
+        });
+        told.recv().unwrap();
+        dir.ftl(&["stop", &run, "--reason", "enough"]);
+        let written = dir.entries(&run).last().unwrap()["at"].as_u64().unwrap();
+        times.push(seen.join().unwrap().saturating_sub(written));
+    }
+    times.sort_unstable();
+    json!({ "p50_ms": times[times.len() / 2], "p95_ms": times[times.len() - 1] })
+}
+
+/// How many ticks of a hundredth of a second a process has had.
+fn ticks(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
 #[ftl_needs::needs(chromium)]
 #[test]
 #[ignore = "long form of the other tests of the page: its figures (`just bench-web`)"]
@@ -170,7 +258,15 @@ fn figures() {
         written(&dir, 3, 5);
     }
     let page = Page::open(&dir, &[]);
+    // Twenty follow beside the page that is measured.
+    let beside = Page::session(&dir, &[]);
+    let followers: Vec<TcpStream> = (0..20).map(|_| follower(&beside)).collect();
     let mut found = look(&dir, "bench", &json!({ "address": page.address, "wide": wide, "long": long }));
+    found["visible"] = visible(&dir, &beside);
+    drop(followers);
+    let before = ticks(page.pid());
+    std::thread::sleep(Duration::from_secs(10));
+    found["idle_percent_of_a_core"] = json!(ticks(page.pid()) - before);
     let status = std::fs::read_to_string(format!("/proc/{}/status", page.pid())).unwrap();
     let memory =
         status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default().trim().to_owned();

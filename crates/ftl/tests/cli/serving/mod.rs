@@ -164,7 +164,9 @@ fn every_answer_is_of_the_form_that_the_table_declares() {
         check(route, route);
     }
     check("lessons?q=the+test+fails", "lessons");
-    check("protocols/builder", "protocols/{name}");
+    check("lessons/nothing-of-that-name", "lessons/{name}");
+    let builder = check("protocols/builder", "protocols/{name}");
+    assert!(builder["shapes"]["states"].as_array().is_some_and(|states| states.len() > 5), "{builder}");
     let head = check(&format!("runs/{run}"), "runs/{run}")["head"].as_u64().unwrap();
     for part in ["why", "tasks", "graph", "timeline", "money", "report"] {
         let route = ftl_web::routes::ROUTES
@@ -189,7 +191,7 @@ fn every_answer_is_of_the_form_that_the_table_declares() {
     let changes = check(&format!("runs/{run}/changes"), "runs/{run}/changes");
     assert_eq!(changes["parts"][0]["files"][0]["hunks"][0]["lines"][1], json!(["+", "done"]), "{changes}");
     check(&format!("runs/{run}/changes?task=002"), "runs/{run}/changes");
-    let posts = ["runs/{run}/orders", "runs/{run}/undo", "orders/{order}", "events"];
+    let posts = ["looks", "runs/{run}/orders", "runs/{run}/undo", "orders/{order}", "events"];
     let left = ftl_web::routes::ROUTES
         .iter()
         .map(|row| row.path)

@@ -181,6 +181,57 @@ fn whoever_is_below_a_guard_gets_nothing_with_or_without_the_mark() {
     }
 }
 
+#[ftl_needs::needs(bash, root)]
+#[test]
+fn another_user_of_the_machine_gets_nothing() {
+    use std::os::unix::process::CommandExt as _;
+    let (dir, _) = asks();
+    let page = Page::session(&dir, &[]);
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &asking(&page)]).stdin(Stdio::null()).current_dir("/").uid(65_534).gid(65_534);
+    let said = String::from_utf8(bash.output().unwrap().stdout).unwrap();
+    assert!(said.contains(" 403 "), "{said}");
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
+fn a_browser_below_a_guard_is_shown_no_page() {
+    let (dir, _) = asks();
+    let page = Page::session(&dir, &[]);
+    let profile = dir.path("profile").display().to_string();
+    let flags =
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking";
+    let browse = |out: &str| {
+        format!(
+            "chromium {flags} --user-data-dir={profile} --dump-dom http://127.0.0.1:{}/ > {out}",
+            page.port
+        )
+    };
+    let out = dir.path("below.html").display().to_string();
+    let script = json!(browse(&out));
+    dir.protocol("browse", &format!("STATE: START\n  DO: sh {script}\n  RETURN: complete\n"));
+    dir.ftl(&["run", "browse"]);
+    let said = dir.read("below.html");
+    assert!(said.contains("process tree") && !said.contains("app.js"), "{said}");
+    let beside = dir.path("beside.html").display().to_string();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &browse(&beside)]).stdin(Stdio::null()).stderr(Stdio::null());
+    assert!(shell.status().unwrap().success());
+    assert!(dir.read("beside.html").contains("app.js"), "a person's browser is shown the page");
+}
+
+#[test]
+fn a_body_that_does_not_arrive_keeps_no_connection_for_ever() {
+    let (dir, run) = asks();
+    let page = Page::session(&dir, &[]);
+    let own = page.headers();
+    let head = format!(
+        "POST /api/v1/runs/{run}/orders HTTP/1.1\r\n{own}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+    );
+    assert_eq!(page.raw(&head).status, 408, "the rest of the body never comes");
+    assert_eq!(page.raw("GET / HTTP/1.1\r\nHost").status, 0, "the rest of the headers never comes");
+}
+
 #[test]
 fn so_many_connections_are_open_and_the_next_is_closed() {
     let (dir, _) = asks();
