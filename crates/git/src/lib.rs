@@ -78,6 +78,7 @@ mod slots;
 mod spots;
 mod stale;
 mod stat_cache;
+mod stood;
 mod transfer;
 mod tree;
 mod undo;
