@@ -1,5 +1,5 @@
 // Looks at the page in a real browser: `node tools/web/look.mjs SCENE JSON`. The last line of what it prints is what it found.
-// Scenes: pages, answers, work, live, file, bench. Pictures go to $FTL_PICTURES.
+// Scenes: pages, answers, plan, work, live, file, bench. Pictures go to $FTL_PICTURES.
 
 import { createRequire } from 'node:module';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -121,6 +121,25 @@ const scenes = {
     await dialog.waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'yes' }).waitFor();
     await picture(page, 'raised');
+    await context.close();
+  },
+
+  /** A flow is planned only, its plan is shown, and built with a button. */
+  async plan() {
+    const { context, page } = await browser();
+    await page.goto(what.address);
+    await page.waitForFunction(() => document.getElementById('main').dataset.ready);
+    await go(page, '#/new');
+    await page.locator('#objective').fill('make the till work');
+    await page.getByRole('button', { name: 'Plan only' }).click();
+    const build = page.getByRole('button', { name: 'Build this plan' });
+    await build.waitFor();
+    await access(page, 'plan');
+    await picture(page, 'plan');
+    await build.click();
+    await page.waitForFunction(() => /#\/runs\/[a-z0-9]+\/graph/.test(location.hash));
+    await page.getByText('001 count-money').first().waitFor();
+    found.run = page.url().split('/').at(-2);
     await context.close();
   },
 

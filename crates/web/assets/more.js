@@ -117,9 +117,9 @@ export async function fresh(go) {
   const words = h('div');
   const fault = h('p.bad', { role: 'alert' });
   const body = (/** @type {boolean} */ dry) => ({ flow: flow.value, objective: objective.value, land: land.value, dry_run: dry, ...Object.fromEntries(Object.entries(limits).map(([name, input]) => [name, input.value])) });
-  const words_ = () => {
+  const words_ = (what = JSON.stringify(objective.value || '…')) => {
     const flags = [...Object.entries(limits).filter(([, input]) => input.value).map(([name, input]) => `--${name.replace('_', '-')} ${input.value}`), land.value && `--land ${land.value}`].filter(Boolean).join(' ');
-    return `ftl ${flow.value === 'code' ? 'code' : `${flow.value} run`} ${JSON.stringify(objective.value || '…')} ${flags}`.trim();
+    return `ftl ${flow.value === 'code' ? 'code' : `${flow.value} run`} ${what} ${flags}`.trim();
   };
   const draw = () => { fill(words, command(words_())); };
   const plan = h('div');
@@ -158,7 +158,7 @@ export async function fresh(go) {
     fill(plan, h('section.card', null, h('h2', null, 'The plan'), h('p.quiet', null, [counted(tasks.rows.length, 'task'), budget && `${budget} tools in all`, `${counted(graph.critical.length, 'task')} on the critical path`, shared && `${counted(shared, 'file')} that several tasks change: those wait for each other`].filter(Boolean).join(' · ')),
       drawing(graph, tasks.rows.map((/** @type {any[]} */ row) => [row[0], row[1], row[2], 'next', null]), (seq) => `#/runs/${run}/tasks/${encodeURIComponent(seq)}`),
       table('The plan', ['task', 'after', ['tools', 'num'], 'files'], rows),
-      h('p.row', null, h('button.main', { type: 'button', 'data-key': 'build', disabled: !speaks(), title: `${words_()} --from-dry-run ${run}`, onclick: () => start(false, { from_dry_run: run }) }, 'Build this plan'), command(`${words_()} --from-dry-run ${run}`))));
+      h('p.row', null, h('button.main', { type: 'button', 'data-key': 'build', disabled: !speaks(), title: words_(`--from-dry-run ${run}`), onclick: () => start(false, { from_dry_run: run }) }, 'Build this plan'), command(words_(`--from-dry-run ${run}`)))));
     announce('The plan is there');
   };
   const form = h('form.card', { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); start(false); }, oninput: draw },

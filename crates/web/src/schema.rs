@@ -68,7 +68,7 @@ pub fn schema(name: &str) -> Option<Json> {
                 ("dry_run", flag()),
                 ("from_dry_run", text()),
             ],
-            &["flow", "objective"],
+            &["flow"],
         ),
         "started" => whole(&[("run", text())]),
         "run" => whole(&[

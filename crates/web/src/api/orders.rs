@@ -107,9 +107,11 @@ pub(crate) fn start(server: &Server, asked: &Asked) -> Result<Answer, ApiError> 
 /// The command line of what is to be started.
 fn words_of(body: &Json) -> Result<Vec<String>, ApiError> {
     let text = |name: &str| body[name].as_str().map(str::trim).filter(|text| !text.is_empty());
-    let objective = text("objective").filter(|text| text.len() <= MAX_TYPED);
-    let objective = objective
-        .ok_or_else(|| ApiError::new(400, "an objective is missing", "say what is to be reached"))?;
+    let (planned, objective) =
+        (text("from_dry_run"), text("objective").filter(|text| text.len() <= MAX_TYPED));
+    if planned.is_none() && objective.is_none() {
+        return Err(ApiError::new(400, "an objective is missing", "say what is to be reached"));
+    }
     let mut words: Vec<String> = match text("flow") {
         Some("task") => vec!["task".into(), "run".into()],
         Some("campaign") => vec!["campaign".into(), "run".into()],
@@ -123,11 +125,11 @@ fn words_of(body: &Json) -> Result<Vec<String>, ApiError> {
         }
     }
     words.extend((body["dry_run"] == true).then(|| String::from("--dry-run")));
-    if let Some(run) = text("from_dry_run") {
-        words.push(format!("--from-dry-run={run}"));
-    }
+    words.extend(planned.map(|run| format!("--from-dry-run={run}")));
     words.push(String::from("--json"));
-    words.extend([String::from("--"), objective.to_owned()]);
+    words.push(String::from("--"));
+    // What was planned has its objective.
+    words.extend(objective.filter(|_| planned.is_none()).map(str::to_owned));
     Ok(words)
 }
 
@@ -176,6 +178,9 @@ mod tests {
         let body = json!({ "flow": "campaign", "objective": "--help", "max_cost": "2.50", "dry_run": true });
         let words = words_of(&body).unwrap();
         assert_eq!(words, ["campaign", "run", "--max-cost=2.50", "--dry-run", "--json", "--", "--help"]);
+        let planned = json!({ "flow": "campaign", "objective": "x", "from_dry_run": "abcdefgh" });
+        let words = ["campaign", "run", "--from-dry-run=abcdefgh", "--json", "--"];
+        assert_eq!(words_of(&planned).unwrap(), words);
         assert_eq!(words_of(&json!({ "flow": "task" })).unwrap_err().status, 400);
         assert_eq!(words_of(&json!({ "flow": "rm", "objective": "x" })).unwrap_err().status, 400);
     }

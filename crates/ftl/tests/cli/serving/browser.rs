@@ -65,6 +65,21 @@ fn every_page_is_shown_in_both_schemes_without_a_fault_of_access() {
 
 #[ftl_needs::needs(chromium)]
 #[test]
+fn a_plan_is_shown_and_built_from_the_page() {
+    let dir = Dir::new();
+    dir.ftl(&["demo", "--dir", "till"]).code(0);
+    let till = Dir::at(&dir.path("till"));
+    let page = Page::open(&till, &["--by", "Ada"]);
+    let found = look(&till, "plan", &json!({ "address": page.address }));
+    assert_eq!(found["faults"], json!([]), "{found}");
+    let run = found["run"].as_str().unwrap().to_owned();
+    until("the plan is built", || {
+        !["running", ""].contains(&till.status(&run)["standing"].as_str().unwrap_or(""))
+    });
+}
+
+#[ftl_needs::needs(chromium)]
+#[test]
 fn a_question_is_answered_and_a_held_run_is_raised_on_the_page() {
     let dir = Dir::new();
     dir.protocol("ask", ASK);
