@@ -79,6 +79,7 @@ mod source;
 mod spots;
 mod stale;
 mod stat_cache;
+mod stood;
 mod transfer;
 mod tree;
 mod undo;

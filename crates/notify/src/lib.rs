@@ -27,4 +27,4 @@ pub use message::{MAX_LINES, Message, hmac_sha256};
 pub use options::{NotifyOptions, QuietHours, Way};
 pub use outbox::{MAX_OUTBOX, MAX_TRIES};
 pub use presence::{AGAIN, LOOKS, look};
-pub use ways::{Hands, SendError, Ways};
+pub use ways::{LocalSender, SendError, Ways};

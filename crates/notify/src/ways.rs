@@ -32,7 +32,7 @@ impl fmt::Display for SendError {
 impl std::error::Error for SendError {}
 
 /// What this crate does not do itself.
-pub trait Hands: Send {
+pub trait LocalSender: Send {
     /// Runs a script of the shell with words and something to read.
     fn run(&self, script: &str, words: &[String], input: &str) -> Result<(), SendError>;
 
@@ -43,13 +43,13 @@ pub trait Hands: Send {
 /// The ways of a person.
 pub struct Ways {
     options: NotifyOptions,
-    hands: Box<dyn Hands>,
+    hands: Box<dyn LocalSender>,
     agent: ureq::Agent,
 }
 
 impl Ways {
     /// The ways that the options name.
-    pub fn new(options: NotifyOptions, hands: Box<dyn Hands>) -> Ways {
+    pub fn new(options: NotifyOptions, hands: Box<dyn LocalSender>) -> Ways {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(MAX_ANSWER))
             .http_status_as_error(false)

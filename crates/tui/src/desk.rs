@@ -221,9 +221,9 @@ impl Desk {
             Screen::Board | Screen::Task | Screen::Journal | Screen::Money => self.read_run(state),
             Screen::Lessons => self.shown.document = self.lessons(),
             Screen::System => {
-                let mut all = self.told(&["agents"]);
+                let mut all = self.read_document(&["agents"]);
                 all.extend([String::new(), String::from("doctor")]);
-                all.extend(self.told(&["doctor"]));
+                all.extend(self.read_document(&["doctor"]));
                 self.shown.document = all;
             }
         }
@@ -316,7 +316,7 @@ impl Desk {
         told.split_off(told.len().saturating_sub(WORDS))
     }
 
-    fn told(&self, words: &[&str]) -> Vec<String> {
+    fn read_document(&self, words: &[&str]) -> Vec<String> {
         match self.documents.document(words) {
             Ok(document) => flat(&document, 0),
             Err(error) => vec![error.message, error.hint],
@@ -476,7 +476,7 @@ pub(crate) mod tests {
     }
 
     /// One question, one run, some tasks.
-    pub(crate) fn shown() -> Shown {
+    pub(crate) fn sample() -> Shown {
         let all = vec![action("answer", false, Some("value")), action("stop", true, None)];
         let need = Need {
             id: String::from("n"),

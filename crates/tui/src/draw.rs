@@ -513,11 +513,11 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::desk::tests::shown;
+    use crate::desk::tests::sample;
 
     fn drawn(state: &State, (width, height): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| screen(frame, state, &shown(), 61_000)).unwrap();
+        terminal.draw(|frame| screen(frame, state, &sample(), 61_000)).unwrap();
         terminal.backend().to_string()
     }
 

@@ -6,13 +6,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `keys` | the one table of keys: its help, its page in the documents |
-//! | `state` | where one is, and what a key does to it |
+//! | `state`, `press` | where one is; what a key does to it |
 //! | `desk` | what is read and what is sent |
 //! | `draw` | the screens |
 
 mod desk;
 mod draw;
 pub mod keys;
+mod press;
 mod state;
 
 use std::time::{Duration, Instant};

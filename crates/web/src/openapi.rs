@@ -64,6 +64,7 @@ pub fn page() -> String {
         let query: Vec<&str> = route.query.iter().map(|(name, _)| *name).collect();
         let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
         let body = match (route.method, route.body) {
+            (Method::Post, "any") => String::from(" any"),
             (Method::Post, body) if !body.is_empty() => format!(" [{body}](#{body})"),
             (Method::Post | Method::Get, _) => String::new(),
         };

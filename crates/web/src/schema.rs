@@ -138,8 +138,8 @@ pub fn schema(name: &str) -> Option<Json> {
             ("brief", any()),
             ("instances", list(json!({ "type": "object" }))),
             ("path", list(list(any()))),
-            ("verdicts", list(heard())),
-            ("lessons", list(heard())),
+            ("verdicts", list(answered_form())),
+            ("lessons", list(answered_form())),
             ("talks", list(talk_head())),
             ("bought", any()),
             ("shapes", or_null("object")),
@@ -278,7 +278,7 @@ fn bought() -> Json {
     ])
 }
 
-fn heard() -> Json {
+fn answered_form() -> Json {
     whole(&[("entry", count()), ("at", count()), ("action", text()), ("value", any()), ("instance", count())])
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ftl_core::run::Entry;
 use ftl_folder::id::RunId;
-use ftl_notify::{Courier, Following, Hands, NotifyOptions, QuietHours, SendError, Ways};
+use ftl_notify::{Courier, Following, LocalSender, NotifyOptions, QuietHours, SendError, Ways};
 use ftl_process::{Cancel, How};
 use ftl_settings::config::Config;
 use ftl_store::summary::Summary;
@@ -67,7 +67,7 @@ impl Session {
             return Ok(None);
         }
         let shell = self.wiring.shell(&self.wiring.supervisor()?);
-        let hands = MachineHands { shell, bell: self.wiring.bell.get().cloned() };
+        let hands = MachineSender { shell, bell: self.wiring.bell.get().cloned() };
         let root = self.wiring.place.root();
         let repo = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned();
         let following = Following {
@@ -83,12 +83,12 @@ impl Session {
 }
 
 /// What sends by a process or a terminal.
-struct MachineHands {
+struct MachineSender {
     shell: ScriptRunner,
     bell: Option<Bell>,
 }
 
-impl Hands for MachineHands {
+impl LocalSender for MachineSender {
     fn run(&self, script: &str, words: &[String], input: &str) -> Result<(), SendError> {
         let named = |name: &&str| Some((OsString::from(*name), std::env::var_os(name)?));
         let env: Vec<(OsString, OsString)> = OF_THE_DESKTOP.iter().filter_map(named).collect();

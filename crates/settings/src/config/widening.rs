@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ftl_core::run::Policy;
 use ftl_store::ContentDigest;
 
-use super::{AGENTS, Config, ENVIRONMENT, Origin, POLICIES, ROLES, Shown, TRUST};
+use super::{AGENTS, Config, Origin, POLICIES, ROLES, Shown, TRUST};
 use crate::settings::{LandingHow, Section, Settings};
 use crate::trust::is_digest;
 
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn every_key_of_the_table_is_a_setting_and_stands_in_the_page() {
         let page = include_str!("../../../../docs/security.md");
-        let sections = [AGENTS, ROLES, ENVIRONMENT, POLICIES];
+        let sections = [AGENTS, ROLES, super::super::ENVIRONMENT, POLICIES];
         for (key, about) in WIDENING {
             let is_section = key.strip_suffix(".*").is_some_and(|section| sections.contains(&section));
             assert!(is_section || ROWS.iter().any(|row| row.key == key), "there is no setting {key}");

@@ -197,7 +197,7 @@ mod tests {
         json!({ "fact": "asked", "place": 0, "asks": [{ "whom": whom, "branch": "b", "digest": "d" }] })
     }
 
-    fn heard(action: u64) -> Json {
+    fn answer_to(action: u64) -> Json {
         json!({ "fact": "heard", "action": format!("{action}.0"), "answer": { "done": null } })
     }
 
@@ -209,11 +209,11 @@ mod tests {
     fn time_goes_to_what_is_open() {
         let mut timeline = Timeline::default();
         see(&mut timeline, 1, ask("Task(builder)"));
-        see(&mut timeline, 2, heard(1));
+        see(&mut timeline, 2, answer_to(1));
         see(&mut timeline, 3, ask("verify.run"));
         see(&mut timeline, 4, json!({ "fact": "suspended", "action": "3.0", "service": "s", "until": 9 }));
         see(&mut timeline, 5, json!({ "fact": "resumed", "action": "3.0" }));
-        see(&mut timeline, 6, heard(3));
+        see(&mut timeline, 6, answer_to(3));
         see(
             &mut timeline,
             7,
@@ -238,7 +238,7 @@ mod tests {
         let rounds = MAX_BARS as u64 + 5;
         for round in 0..rounds {
             see(&mut timeline, 2 * round + 1, ask("verify.run"));
-            see(&mut timeline, 2 * round + 2, heard(2 * round + 1));
+            see(&mut timeline, 2 * round + 2, answer_to(2 * round + 1));
         }
         let all = bars(&timeline);
         assert_eq!(all.len(), MAX_BARS);
