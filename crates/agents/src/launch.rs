@@ -41,6 +41,23 @@ pub struct AgentProgram {
 pub trait Launcher: Send + Sync + fmt::Debug {
     /// Starts a program. What cannot be started is told here or as its end.
     fn launch(&self, program: &AgentProgram) -> Result<Launched, AgentError>;
+
+    /// Which network its programs have.
+    fn network(&self) -> ProgramNetwork {
+        ProgramNetwork::Host
+    }
+}
+
+/// Which network a program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramNetwork {
+    /// That of this machine.
+    Host,
+    /// One of its own, in which a relay at a port leads to the socket of a model gate.
+    Own {
+        /// The port of its own loopback.
+        port: u16,
+    },
 }
 
 /// A program that was started. Dropping it ends it, with all that it has started.

@@ -7,6 +7,8 @@
 //! | `args`, `page` | the flags of every command; what a help says beside options |
 //! | `root`, `session` | the folder that is meant; its state, store, settings and person |
 //! | `protocol_loader`, `records` | the protocol documents; campaigns, workspaces and lessons |
+//! | `foreign` | what an agent may do that somebody else started |
+//! | `trust` | which files of the repository a person trusts; asking, and recording |
 //! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
 //! | `known`, `document` | a run as this machine knows it; the same as a JSON document |
 //! | `documents` | the documents of commands, for faces in this process |
@@ -21,6 +23,7 @@ pub mod documents;
 mod exit;
 mod failure;
 pub mod follow;
+pub mod foreign;
 pub mod inbox;
 pub mod input;
 pub mod known;
@@ -35,6 +38,7 @@ pub mod root;
 pub mod session;
 pub mod signals;
 pub mod task_steps;
+pub mod trust;
 
 pub use args::{Fill, GlobalArgs, Group};
 pub use exit::ExitStatus;

@@ -303,6 +303,7 @@ fn explain_refusal(path: &Path, refusal: &FolderRefusal) -> CommandError {
         FolderRefusal::NotAFolder(_)
         | FolderRefusal::HasOtherNames(_)
         | FolderRefusal::TooMany(_)
+        | FolderRefusal::Foreign { .. }
         | FolderRefusal::Tracked(_) => {
             CommandError::new(format!("`{}` cannot be read: {refusal}", display_path(path)), refusal.hint())
         }

@@ -10,14 +10,14 @@ use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
 use crate::failure::CommandError;
 use crate::out::Out;
-use crate::session;
+use crate::{session, trust};
 
 /// The records of the repository, to change it.
 pub fn open(cli: &GlobalArgs) -> Result<Records, CommandError> {
     let place = session::place(cli)?;
     session::prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
-    let config = session::config(&place)?;
+    let config = trust::without_untrusted_embedder(session::config(&place)?);
     named_campaign(cli, Records::with(place, Arc::new(store), config.records()))
 }
 
@@ -36,7 +36,7 @@ pub fn existing(cli: &GlobalArgs) -> Result<Option<Records>, CommandError> {
     let found = session::existing(&place)?;
     match found {
         Some(store) => {
-            let config = session::config(&place)?;
+            let config = trust::without_untrusted_embedder(session::config(&place)?);
             named_campaign(cli, Records::with(place, Arc::new(store), config.records())).map(Some)
         }
         None => Ok(None),

@@ -32,6 +32,15 @@ pub fn shadowed(root: &Path) -> Option<PathBuf> {
     is_inner.then(|| above.to_owned())
 }
 
+/// The repository whose subfolder a root is, where nobody has named it: settings of one person that stand there are
+/// not those of the repository.
+pub fn repository_around(root: &Path) -> Option<PathBuf> {
+    if root.join(".git").exists() {
+        return None;
+    }
+    root.ancestors().skip(1).find(|folder| folder.join(".git").exists()).map(Path::to_owned)
+}
+
 fn named_root(folder: &Path) -> Result<PathBuf, CommandError> {
     if folder.is_dir() {
         return Ok(folder.to_owned());

@@ -31,11 +31,23 @@ use crate::failure::CommandError;
 use crate::limits;
 use crate::out::Out;
 use crate::protocol_loader::{self, LoadedProtocols};
+use crate::{foreign, root, trust};
 
 /// Where the state of the repository is, once it is known that it may be used.
 pub fn place(cli: &GlobalArgs) -> Result<StateFolder, CommandError> {
     let place = unchecked_place(cli)?;
     place.check().map_err(|error| place_failure(&place, &error))?;
+    let around = cli.repo.is_none().then(|| root::repository_around(place.root())).flatten();
+    if let Some(around) = around.filter(|_| place.config().symlink_metadata().is_ok()) {
+        let (file, top) = (place.config(), around.display().to_string());
+        let message = format!("`{}` stands in a subfolder of the repository `{top}`", file.display());
+        let hint = format!(
+            "settings of your own stand in its root, or in your own folder of settings; `--repo {top}` names it, and \
+             `--repo {}` this folder",
+            place.root().display()
+        );
+        return Err(CommandError { exit: ExitStatus::Refused, ..CommandError::new(message, hint) });
+    }
     Ok(place)
 }
 
@@ -74,10 +86,23 @@ pub fn open(cli: &GlobalArgs) -> Result<Session, CommandError> {
 
 /// A session that opens a run, with protocols that were read already. What the settings say of them must fit; a run
 /// that is there already goes on with what it was opened with.
-pub fn open_with(cli: &GlobalArgs, library: Arc<Library>) -> Result<Session, CommandError> {
+pub fn open_with(
+    cli: &GlobalArgs,
+    library: Arc<Library>,
+    scope: trust::TrustScope<'_>,
+    out: &Out,
+) -> Result<Session, CommandError> {
     let place = place(cli)?;
     check_policies(&place, &library)?;
+    let config = config(&place)?;
+    trust::require(&trust::Orders { place: &place, config: &config, library: &library }, scope, out)?;
     open_session(place, library)
+}
+
+/// Refuses a session that would take orders from what nobody here trusts.
+pub fn require_trust(session: &Session, scope: trust::TrustScope<'_>, out: &Out) -> Result<(), CommandError> {
+    let (place, config) = (session.place(), session.config());
+    trust::require(&trust::Orders { place, config, library: session.library() }, scope, out)
 }
 
 /// Whether the policies of the settings are about protocols and states that there are.
@@ -95,7 +120,8 @@ fn open_session(place: StateFolder, library: Arc<Library>) -> Result<Session, Co
     prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
     let store = Arc::new(store);
-    let records = Arc::new(Records::with(place.clone(), store.clone(), config.records()));
+    let options = trust::without_untrusted_embedder(config.clone()).records();
+    let records = Arc::new(Records::with(place.clone(), store.clone(), options));
     let setup = Setup { place, store, library, config, records, guard: Guard::own() };
     Ok(Session::new(setup, &command_line()))
 }
@@ -171,6 +197,12 @@ pub fn existing(place: &StateFolder) -> Result<Option<SqliteStore>, CommandError
 
 /// The settings that count for a repository: the user's, then the repository's own.
 pub fn config(place: &StateFolder) -> Result<Config, CommandError> {
+    place.check_config().map_err(|error| {
+        let message = format!("the settings of this copy cannot be used: {error}");
+        let hint = FolderRefusal::of(&error)
+            .map_or_else(|| String::from("see what stands there"), FolderRefusal::hint);
+        CommandError { exit: ExitStatus::Refused, ..CommandError::new(message, hint) }
+    })?;
     Config::load(&config_files(place))
         .map_err(|error: ConfigError| CommandError::new(error.to_string(), error.hint))
 }
@@ -185,9 +217,14 @@ pub fn config_files(place: &StateFolder) -> Vec<PathBuf> {
 
 /// The person's own file of settings, for all repositories.
 fn own_config() -> Option<PathBuf> {
+    own_folder().map(|folder| folder.join("config.toml"))
+}
+
+/// The person's own folder of settings.
+pub fn own_folder() -> Option<PathBuf> {
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
-    own.map(|folder| folder.join("ftl").join("config.toml"))
+    own.map(|folder| folder.join("ftl"))
 }
 
 /// What this process was called with, for people who look who drives a run.
@@ -196,8 +233,15 @@ fn command_line() -> String {
     std::iter::once(String::from("ftl")).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Who speaks. Never an agent: a person's word from inside an agent's process tree is refused.
+/// Who speaks. Never an agent, neither one of ours nor another one: a person's word of theirs is refused.
 pub fn person(cli: &GlobalArgs, place: &StateFolder) -> Result<String, CommandError> {
+    not_an_agent(place)?;
+    foreign::not_typed_by_agent()?;
+    named(cli, place)
+}
+
+/// In whose name something is done that is no person's word.
+pub fn named(cli: &GlobalArgs, place: &StateFolder) -> Result<String, CommandError> {
     not_an_agent(place)?;
     let named = cli.by.clone().or_else(|| git_name(place)).or_else(|| std::env::var("USER").ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).ok_or_else(|| {

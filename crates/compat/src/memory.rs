@@ -66,6 +66,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<ExitStat
         Memory::Export { file } => export(cli, file.as_deref(), out),
         Memory::Quarantine { release: Some(name), kind } => {
             session::not_an_agent(&session::place(cli)?)?;
+            ftl_command::foreign::not_typed_by_agent()?;
             let found = learn(cli, out, |lessons| lessons.release(kind.kind(), name))?;
             word(out, if found { "released" } else { "not_found" })
         }

@@ -26,6 +26,13 @@ pub enum FolderRefusal {
     },
     /// A folder has more names than are read.
     TooMany(PathBuf),
+    /// It belongs to another user than the one who asks.
+    Foreign {
+        /// What belongs to them.
+        path: PathBuf,
+        /// The number of the user.
+        user: u32,
+    },
     /// Git tracks what only `ftl` writes.
     Tracked(tracked::Tracked),
 }
@@ -58,6 +65,12 @@ impl FolderRefusal {
             FolderRefusal::TooLarge { path, .. } | FolderRefusal::TooMany(path) => {
                 format!("see what wrote `{}`, and move it away", path.display())
             }
+            FolderRefusal::Foreign { path, .. } => {
+                let path = path.display();
+                format!(
+                    "look at it; `cp {path} {path}.own && mv {path}.own {path}` makes what it says your own"
+                )
+            }
             FolderRefusal::Tracked(tracked) => tracked.hint(),
         }
     }
@@ -75,6 +88,7 @@ impl FolderRefusal {
             FolderRefusal::Link(_)
             | FolderRefusal::NotAFile(_)
             | FolderRefusal::HasOtherNames(_)
+            | FolderRefusal::Foreign { .. }
             | FolderRefusal::Tracked(_) => io::ErrorKind::InvalidInput,
         }
     }
@@ -100,6 +114,9 @@ impl fmt::Display for FolderRefusal {
             }
             FolderRefusal::TooMany(path) => {
                 write!(out, "`{}` holds more than {MAX_NAMES} names", path.display())
+            }
+            FolderRefusal::Foreign { path, user } => {
+                write!(out, "`{}` belongs to another user (number {user})", path.display())
             }
             FolderRefusal::Tracked(tracked) => tracked.fmt(out),
         }

@@ -189,6 +189,24 @@ impl StateFolder {
         self.check_tracked()
     }
 
+    /// Looks whether the settings of this copy are the person's who asks: a file of their own, and no link to another
+    /// one. That git does not track them is a part of `check`.
+    pub fn check_config(&self) -> io::Result<()> {
+        let path = self.config();
+        let found = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        if found.is_symlink() {
+            return Err(FolderRefusal::Link(path).into());
+        }
+        let user = found.uid();
+        if user != rustix::process::geteuid().as_raw() {
+            return Err(FolderRefusal::Foreign { path, user }.into());
+        }
+        Ok(())
+    }
+
     /// Git must not track what only `ftl` writes. A list of git's that cannot be read here tells nothing, and git
     /// itself will say what is wrong with it.
     fn check_tracked(&self) -> io::Result<()> {

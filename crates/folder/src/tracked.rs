@@ -12,8 +12,8 @@ use std::path::Path;
 /// The longest name that is read; git's own limit is that of the system.
 const MAX_NAME_BYTES: usize = 1024 * 1024;
 
-/// The parts of `.ftl` that only `ftl` writes.
-const OURS: [&str; 2] = ["store", "worktrees"];
+/// The parts of `.ftl` that no repository may bring: what only `ftl` writes, and the settings of one person.
+const OURS: [&str; 3] = ["config.toml", "store", "worktrees"];
 
 /// Something that only `ftl` writes and that git tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,11 @@ impl Tracked {
 
 impl fmt::Display for Tracked {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "git tracks `{}`, which only ftl may write: it came with the repository", self.path)
+        let whose = match self.path.ends_with("/config.toml") {
+            true => "holds the settings of one person",
+            false => "only ftl may write",
+        };
+        write!(out, "git tracks `{}`, which {whose}: it came with the repository", self.path)
     }
 }
 

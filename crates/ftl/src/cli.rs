@@ -84,7 +84,19 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Protocols", &["check", "draw", "protocols", "schema"]),
     (
         "Set-up",
-        &["demo", "init", "config", "agents", "mcp", "sandbox", "doctor", "completions", "man", "help"],
+        &[
+            "demo",
+            "init",
+            "config",
+            "trust",
+            "agents",
+            "mcp",
+            "sandbox",
+            "doctor",
+            "completions",
+            "man",
+            "help",
+        ],
     ),
 ];
 
@@ -196,6 +208,9 @@ pub(crate) enum Subcommands {
     /// Show every setting with its value and origin
     Config,
 
+    /// List files of the repository that ftl takes orders from, and trust them
+    Trust(Trust),
+
     /// List configured agents and what each of them enforces
     Agents(Agents),
 
@@ -264,6 +279,17 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) talk: TalkArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Trust them without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// Trust only files with this digest; may be given several times
+    #[arg(long, value_name = "D", requires = "yes")]
+    pub(crate) digest: Vec<String>,
 }
 
 #[derive(Debug, Args)]

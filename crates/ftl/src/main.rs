@@ -160,6 +160,7 @@ pub(crate) fn perform(
         Subcommands::Demo(asked) => commands::demo::run(cli, asked, out),
         Subcommands::Init(asked) => commands::init::run(cli, asked, out),
         Subcommands::Config => commands::config::run(cli, out),
+        Subcommands::Trust(asked) => commands::trust::run(cli, asked, out),
         Subcommands::Agents(asked) => commands::agents::run(cli, asked, out),
         Subcommands::Mcp => commands::mcp::run(cli),
         Subcommands::Sandbox { what } => commands::sandbox::run(cli, what, out),

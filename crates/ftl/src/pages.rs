@@ -258,6 +258,18 @@ pub(crate) const PAGES: &[Page] = &[
         last: "",
     },
     Page {
+        command: "trust",
+        more: "Shows the files of the repository from which `ftl` takes orders: ftl.toml with the keys that widen, protocols, \
+            prompts, adapters. What came with a commit counts once you trust its digest; what you wrote in this checkout \
+            counts, and is recorded. At a terminal it asks; with --yes it trusts what is shown.",
+        examples: &[
+            "ftl trust                     what there is, and how it stands; asks at a terminal",
+            "ftl trust --yes               trust all of it, in a script",
+            "ftl trust --yes --digest D    trust only files with this digest, as `sha256sum` prints it",
+        ],
+        last: "Exit code 4 where something stays untrusted. docs/security.md lists the keys that widen.",
+    },
+    Page {
         command: "agents",
         more: "For each agent of the settings: whether it can be used, for which roles, and what is enforced. What a state of a \
             protocol needs and its agent does not enforce is refused before a run is opened, unless the settings accept it.",

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::home::list_tool_homes;
 use super::report::Channel;
 use ftl_process::sandbox::Sandbox;
 use ftl_process::{
@@ -68,7 +69,14 @@ impl Yard<'_> {
         let env = channel.environment(&self.env, &self.folder);
         let env =
             env.map_err(|error| RunError::Bad(format!("no home can be made for the command: {error}")))?;
-        Yard { env, ..self.clone() }.shell(script, cancel)
+        let sandbox = self.sandbox.as_ref().map(|sandbox| {
+            // The temporary folder inside is another one: what the hooks need of ours is let in.
+            let mut sandbox = (**sandbox).clone();
+            sandbox.reach.write.push(channel.folder().to_owned());
+            sandbox.reach.write.extend(list_tool_homes(&env));
+            Arc::new(sandbox)
+        });
+        Yard { env, sandbox, ..self.clone() }.shell(script, cancel)
     }
 
     pub(super) fn run(&self, command: Command, cancel: &Cancel) -> Result<ProcessExit, RunError> {

@@ -13,6 +13,9 @@ use ftl_store::ContentDigest;
 const SHARED: [(&str, &[&str]); 2] =
     [("CARGO_HOME", &["registry", "git"]), ("GRADLE_USER_HOME", &["caches", "wrapper", "jdks"])];
 
+/// How the names of the homes that are made here begin.
+const TOOLS: &str = "ftl-tools-";
+
 /// The settings of cargo that say where packages come from.
 const SOURCES: [&str; 3] = ["source", "net", "http"];
 
@@ -26,32 +29,46 @@ pub(crate) fn give_home(env: &mut Vec<(OsString, OsString)>, below: &Path) -> io
     }
     let home = below.join("home");
     folder::make_new_as(&home, 0o700)?;
+    let uid = folder::metadata(&home)?.uid();
     env.push(("HOME".into(), home.into()));
     for (name, parts) in SHARED {
         for (_, value) in env.iter_mut().filter(|(known, _)| known == name) {
-            *value = private(Path::new(value), parts)?.into();
+            let own = make_private(Path::new(value), parts, uid);
+            // Without one of the same path each time what was fetched is fetched again, and nothing else is lost.
+            *value = own.unwrap_or_else(|_| below.join(name)).into();
         }
     }
     Ok(())
 }
 
+/// The homes of package managers in an environment that were made here.
+pub(crate) fn list_tool_homes(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let is_home = |name: &OsString| SHARED.iter().any(|(shared, _)| name == shared);
+    let homes = env.iter().filter(|(name, _)| is_home(name)).map(|(_, value)| PathBuf::from(value));
+    let is_made = |home: &PathBuf| {
+        home.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TOOLS.as_bytes()))
+    };
+    homes.filter(is_made).collect()
+}
+
 /// A home of a package manager at a path that stays the same, so that builds which are kept stay good.
-fn private(real: &Path, parts: &[&str]) -> io::Result<PathBuf> {
+fn make_private(real: &Path, parts: &[&str], uid: u32) -> io::Result<PathBuf> {
     let digest = ContentDigest::of(real.as_os_str().as_encoded_bytes()).to_string();
-    let own = std::env::temp_dir()
-        .canonicalize()?
-        .join(format!("ftl-tools-{}", digest.get(..16).unwrap_or(&digest)));
+    let name = format!("{TOOLS}{uid}-{}", digest.get(..16).unwrap_or(&digest));
+    let own = std::env::temp_dir().canonicalize()?.join(name);
     match folder::make_new_as(&own, 0o700) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(_) | Err(_) => {}
     }
     let found = folder::metadata(&own)?;
-    let uid = folder::metadata(Path::new("/proc/self"))?.uid();
     if !found.is_dir() || found.uid() != uid || found.mode() & 0o077 != 0 {
         return Err(io::Error::other(format!("`{}` is not ours alone", own.display())));
     }
+    let settings = read_sources(real);
     for name in folder::names(&own)? {
-        let is_part = parts.iter().any(|part| name == *part);
+        // Another verify may read these settings just now: they are replaced in one step.
+        let is_ours = settings.is_some() && name == "config.toml";
+        let is_part = is_ours || parts.iter().any(|part| name == *part);
         if !is_part && !name.as_encoded_bytes().starts_with(b".") {
             folder::remove_whole(&own.join(&name))?;
         }
@@ -67,7 +84,7 @@ fn private(real: &Path, parts: &[&str]) -> io::Result<PathBuf> {
             }
         }
     }
-    if let Some(settings) = read_sources(real) {
+    if let Some(settings) = settings {
         folder::replace(&own.join("config.toml"), settings.as_bytes())?;
     }
     Ok(own)
@@ -117,7 +134,8 @@ mod tests {
         assert!(!told.contains("s3cret") && !told.contains("rustflags"), "{told}");
         // What a command left there is gone for the next one, which gets the same path.
         std::fs::write(cargo.join("config"), "[build]\nrustflags = [\"-x\"]\n").unwrap();
-        let again = private(real.path(), SHARED[0].1).unwrap();
+        let uid = std::fs::metadata(real.path()).unwrap().uid();
+        let again = make_private(real.path(), SHARED[0].1, uid).unwrap();
         assert!(again == cargo && !cargo.join("config").exists());
         std::fs::remove_dir_all(cargo).unwrap();
     }

@@ -91,11 +91,11 @@ const PLACEHOLDERS: [&str; 27] = [
 
 /// A secret, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// The line, counted from one.
-    pub line: usize,
+    line: usize,
     /// What it is.
-    pub what: &'static str,
+    what: &'static str,
     /// Its text. It is shown nowhere.
     text: String,
 }
@@ -154,13 +154,13 @@ fn forms() -> &'static Vec<(&'static str, Regex)> {
     })
 }
 
-fn named() -> &'static Vec<Regex> {
+fn names() -> &'static Vec<Regex> {
     static COMPILED: OnceLock<Vec<Regex>> = OnceLock::new();
     COMPILED.get_or_init(|| [NAMED, VARIABLE].iter().filter_map(|form| Regex::new(form).ok()).collect())
 }
 
 /// The secrets of a text.
-pub fn scan(text: &str) -> Vec<Found> {
+pub(crate) fn scan(text: &str) -> Vec<Found> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.len() <= MAX_LINE_BYTES) {
@@ -178,7 +178,7 @@ pub fn scan(text: &str) -> Vec<Found> {
                 .filter(|text| !is_placeholder(text) && !line.contains("EXAMPLE"));
             found.extend(text.map(|text| Found { line: at + 1, what, text: text.to_owned() }));
         }
-        let named = named().iter().find_map(|form| form.captures(line)).and_then(|one| one.get(1));
+        let named = names().iter().find_map(|form| form.captures(line)).and_then(|one| one.get(1));
         let text = named.map(|one| one.as_str()).filter(|text| is_chance(text) && !is_placeholder(text));
         let is_told = found.last().is_some_and(|one| one.line == at + 1);
         found.extend(text.filter(|_| !is_told).map(|text| Found {

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use super::branch::RunRecord;
 use super::deliver::DeliveryRecord;
 use super::error::At as _;
-use super::recovery::Stood;
 use super::runner::Input;
 pub use super::stale::LockFile;
 use super::worktree::WorktreeRecord;
@@ -123,7 +122,7 @@ impl Repo {
             let Some(record) = ledger::read::<WorktreeRecord>(&file)? else { continue };
             let by = Namer::Worktree(record.id.to_string());
             let noted = recovery::tree_in(&self.stood_file(&record.id))?;
-            let stood = noted.or_else(|| record.stood.map(Stood::into_tree));
+            let stood = noted.or_else(|| record.stood.map(|stood| stood.tree));
             let all = [Some(record.base), record.conflict, stood].into_iter().flatten();
             names.extend(all.map(|oid| (by.clone(), oid)));
         }

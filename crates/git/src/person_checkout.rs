@@ -48,7 +48,7 @@ enum Reach {
 }
 
 /// What is in the middle of something, by the files that git leaves meanwhile.
-const IN_PROGRESS: [(&str, &str); 7] = [
+pub(super) const IN_PROGRESS: [(&str, &str); 7] = [
     ("rebase-merge", "a rebase"),
     ("rebase-apply", "a rebase"),
     ("MERGE_HEAD", "a merge"),

@@ -6,22 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
+use super::stood::Stood;
 use super::worktree::{WorktreeRecord, remove_whole, says};
 use super::{GitError, Oid, Repo, WorktreeId, ledger};
-use ftl_process::table::boot_id;
-
-/// Stands for a start of the machine that is over, whichever it was.
-const NO_BOOT: &str = "none";
-
-/// What was in a worktree when the journal last heard of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stood {
-    tree: Oid,
-    /// The start of the machine at which that was.
-    boot: String,
-}
 
 impl Repo {
     pub(super) fn stood_file(&self, id: &WorktreeId) -> PathBuf {
@@ -30,7 +17,7 @@ impl Repo {
 
     /// Writes down what is in a worktree, before the journal hears of it.
     pub(super) fn note_stood(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
-        let Some(now) = stood_now(tree) else { return Ok(()) };
+        let Some(now) = Stood::now(tree) else { return Ok(()) };
         if self.noted_stood(id)?.as_ref() == Some(&now) {
             return Ok(());
         }
@@ -41,13 +28,12 @@ impl Repo {
     /// Has a worktree made again with a tree when it is opened next, as after a power cut.
     pub(super) fn note_stood_before(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
         self.make_durable(None)?;
-        self.write(&self.stood_file(id), &Stood { tree: tree.clone(), boot: NO_BOOT.to_owned() })
+        self.write(&self.stood_file(id), &Stood::before(tree))
     }
 
     /// What was in a worktree before the machine was started again; nothing where it was not.
     pub(super) fn stood_before(&self, id: &WorktreeId) -> Result<Option<Stood>, GitError> {
-        let Some(boot) = boot() else { return Ok(None) };
-        Ok(self.noted_stood(id)?.filter(|stood| stood.boot != boot))
+        Ok(self.noted_stood(id)?.filter(Stood::is_from_before))
     }
 
     /// What was noted last: in a file of its own, or in the record of a worktree in which nothing was done yet.
@@ -93,24 +79,7 @@ impl Repo {
     }
 }
 
-impl Stood {
-    /// The tree that stood there.
-    pub(super) fn into_tree(self) -> Oid {
-        self.tree
-    }
-}
-
-/// What stands in a worktree at this start of the machine; nothing where that cannot be told.
-pub(super) fn stood_now(tree: &Oid) -> Option<Stood> {
-    boot().map(|boot| Stood { tree: tree.clone(), boot })
-}
-
 /// The tree that stood in a worktree, as its record says.
 pub(super) fn tree_in(file: &Path) -> Result<Option<Oid>, GitError> {
-    Ok(ledger::read::<Stood>(file)?.map(Stood::into_tree))
-}
-
-/// Which start of the machine this is; nothing where that cannot be told.
-fn boot() -> Option<String> {
-    boot_id().ok().filter(|boot| !boot.is_empty())
+    Ok(ledger::read::<Stood>(file)?.map(|stood| stood.tree))
 }

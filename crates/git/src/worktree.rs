@@ -21,7 +21,7 @@ use super::error::CallbackError;
 use super::error::unreadable;
 use super::lock::Held;
 use super::probe::{self, Seen, below, look, zeroed};
-use super::recovery::{Stood, stood_now};
+use super::stood::Stood;
 use super::{ErrorKind, GitError, NOBODY, Oid, Repo, WorktreeEntry, WorktreeId, ledger};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::mark;
@@ -175,7 +175,7 @@ impl Repo {
         })?;
         // What was noted of it before counts no more, and the record says what stands there now.
         self.make_objects_durable()?;
-        let record = WorktreeRecord { ready: true, stood: stood_now(&tree), ..record };
+        let record = WorktreeRecord { ready: true, stood: Stood::now(&tree), ..record };
         self.write(&self.worktree_file(id), &record)?;
         self.forget_stood(id)?;
         Ok(self.worktree_of(&record))

@@ -11,11 +11,11 @@ use regex_lite::RegexBuilder;
 
 use crate::error::Error;
 use crate::expression::{literals, unescape};
-use crate::fit;
+use crate::fit::{self, SearchMode};
 use crate::lesson::{Lesson, StoredKind};
 use crate::lessons::{Lessons, StoredLesson};
 use crate::rarity::Rarity;
-use crate::search::{Hit, SearchMode};
+use crate::search::Hit;
 use crate::time::Now;
 use crate::{terms, text};
 

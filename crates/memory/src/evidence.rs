@@ -96,8 +96,8 @@ impl Scale<'_, '_> {
         evidence.length = self.question.places.len() as f64;
         evidence.other_code = !lesson.codes.is_empty()
             && lesson.codes.iter().all(|code| !self.question.places.contains_key(code));
-        self.told(lesson, &held, &mut evidence)?;
-        evidence.answered = self.answered(&found)?;
+        self.cover_trigger(lesson, &held, &mut evidence)?;
+        evidence.answered = self.cover_line(&found)?;
         let mut rarest: Vec<(&str, f64)> =
             found.iter().map(|(_, term, _, weight)| (*term, *weight)).collect();
         rarest.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(right.0)));
@@ -106,7 +106,7 @@ impl Scale<'_, '_> {
     }
 
     /// How much of the trigger stands in the window.
-    fn told(
+    fn cover_trigger(
         &self,
         lesson: &LessonTerms,
         held: &BTreeSet<&str>,
@@ -133,7 +133,7 @@ impl Scale<'_, '_> {
     }
 
     /// How much of the question's best line the lesson holds: the line in which it holds most, and most of.
-    fn answered(&self, found: &[(usize, &str, f64, f64)]) -> Result<f64, Error> {
+    fn cover_line(&self, found: &[(usize, &str, f64, f64)]) -> Result<f64, Error> {
         let mut held: BTreeMap<usize, f64> = BTreeMap::new();
         found.iter().for_each(|(at, _, _, weight)| *held.entry(*at).or_default() += weight);
         let mut by_weight: Vec<(f64, usize)> = held.into_iter().map(|(at, weight)| (weight, at)).collect();

@@ -5,7 +5,17 @@
 
 use crate::evidence::Evidence;
 use crate::line::on_line;
-use crate::search::SearchMode;
+
+/// The lists that a search uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchMode {
+    /// The full-text list alone.
+    Words,
+    /// The list by embeddings alone.
+    Meaning,
+    /// Both lists, fused by rank.
+    Both,
+}
 
 /// A lesson that shares more than this is not fitter for it.
 const MUCH: f64 = 4.0;

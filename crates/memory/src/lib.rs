@@ -35,7 +35,7 @@ pub mod time;
 mod vectors;
 
 pub use error::Error;
+pub use fit::SearchMode;
 pub use lesson::{Lesson, StoredKind};
 pub use lessons::{Lessons, Quarantined};
-pub use search::SearchMode;
 pub use time::Now;

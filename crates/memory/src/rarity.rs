@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use crate::error::Error;
-use crate::text;
+use crate::terms;
 
 /// Counting stops here: a term in more lessons is common, and no lesson is looked up by it.
 pub(crate) const COMMON: i64 = 1_500;
@@ -48,7 +48,7 @@ impl<'c> Rarity<'c> {
         let count: i64 =
             self.db.prepare_cached(sql)?.query_row(params![quoted(term), COMMON + 1], |row| row.get(0))?;
         let rarity = |count: f64| (1.0 + (self.all - count).max(0.0) / (count + 0.5)).ln();
-        let share = if text::is_usual(term) { USUAL_SHARE } else { 1.0 };
+        let share = if terms::is_usual(term) { USUAL_SHARE } else { 1.0 };
         let found = (count, share * rarity(count as f64) / rarity(0.0));
         self.known.borrow_mut().insert(term.to_owned(), found);
         Ok(found)

@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use rusqlite::params;
 
 use crate::error::Error;
+use crate::fit::SearchMode;
 use crate::lesson::{Keys as _, Lesson, StoredKind};
 use crate::lessons::Memo;
 use crate::lessons::{COLUMNS, Lessons, StoredLesson, read};
 use crate::scoring::{self, Tier};
-use crate::search::{Hit, SearchMode, sort};
+use crate::search::{Hit, sort};
 use crate::similar;
 use crate::time::Now;
 use ftl_core::json::{Json, Object, ObjectExt as _};

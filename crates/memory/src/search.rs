@@ -12,7 +12,7 @@ use rusqlite::params;
 use crate::embed::Vector;
 use crate::error::Error;
 use crate::evidence::{Evidence, LessonTerms, Scale};
-use crate::fit::{self, Tops};
+use crate::fit::{self, SearchMode, Tops};
 use crate::lesson::StoredKind;
 use crate::lessons::{Candidate, Lessons, StoredLesson};
 use crate::question::Question;
@@ -40,17 +40,6 @@ const MAX_LINES_OF_MODEL: usize = 3;
 
 /// So many candidates are remembered over many questions.
 const MAX_MEMO: usize = 4_096;
-
-/// The lists that a search uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchMode {
-    /// The full-text list alone.
-    Words,
-    /// The list by embeddings alone.
-    Meaning,
-    /// Both lists, fused by rank.
-    Both,
-}
 
 /// A lesson that was found.
 #[derive(Clone, Debug)]
@@ -81,7 +70,7 @@ impl Lessons<'_> {
     }
 
     /// What speaks for each candidate, best first: what the weights of [`fit`] are fitted on.
-    pub fn weighed(&self, asked: &str, now: &Now) -> Result<Vec<(String, Evidence)>, Error> {
+    pub fn weigh_candidates(&self, asked: &str, now: &Now) -> Result<Vec<(String, Evidence)>, Error> {
         let hits = self.search(asked, SearchMode::Both, now)?;
         Ok(hits.into_iter().map(|hit| (hit.kept.lesson.name().to_owned(), hit.evidence)).collect())
     }

@@ -53,6 +53,11 @@ pub(crate) fn is_code(term: &str) -> bool {
     (1..=4).contains(&letters) && digits.len() > 2 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Whether a term is the stem of a word that stands in most lessons.
+pub(crate) fn is_usual(term: &str) -> bool {
+    text::USUAL.iter().any(|word| stem(word) == term)
+}
+
 /// Stop words are kept only where there is nothing else.
 fn without_stops(mut terms: Vec<String>) -> Vec<String> {
     if !terms.iter().all(|term| text::is_stop(term)) {

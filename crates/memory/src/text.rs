@@ -16,7 +16,7 @@ const STOP: &[&str] = &[
 ];
 
 /// Words that stand in most lessons.
-const USUAL: &[&str] = &[
+pub(crate) const USUAL: &[&str] = &[
     "call",
     "called",
     "code",
@@ -92,11 +92,6 @@ pub fn indexed(text: &str) -> String {
 /// Whether the word says nothing by itself.
 pub fn is_stop(word: &str) -> bool {
     STOP.binary_search(&word).is_ok()
-}
-
-/// Whether a term is the stem of a word that stands in most lessons.
-pub(crate) fn is_usual(term: &str) -> bool {
-    USUAL.iter().any(|word| crate::terms::stem(word) == term)
 }
 
 /// How much a shared word says: nothing, little, usual, or much for codes and numbers with letters.

@@ -18,6 +18,7 @@ pub mod cancel;
 pub mod capture;
 pub mod evidence;
 pub mod fence;
+pub mod foreign;
 pub mod gits;
 pub mod guard;
 mod guard_handle;

@@ -6,6 +6,7 @@
 //! is an error: a cap with a typing mistake must not be no cap.
 
 mod environment;
+mod widening;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -29,12 +30,16 @@ use ftl_process::ProcessLimits;
 use ftl_records::RecordOptions;
 use ftl_records::build_budget::BuildSettings;
 use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
+pub use widening::{SettingsFile, WIDENING};
 
 /// The largest settings file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
 /// Where the policies stand in a file.
 const POLICIES: &str = "policies";
+
+/// Where digests stand that a person trusts, in their own file.
+const TRUST: &str = "trust";
 
 /// Where commands that probe services stand in a file.
 const PROBES: &str = "probes";
@@ -69,6 +74,10 @@ pub struct Config {
     sandbox: SandboxSettings,
     /// Whether commands get the default variables.
     defaults: (bool, Origin),
+    /// The file that came with the repository.
+    shared: Option<SettingsFile>,
+    /// Digests of files that the person trusts.
+    trusted: BTreeMap<String, Origin>,
     /// Who said whose home commands see that judge work.
     home: Origin,
 }
@@ -85,6 +94,8 @@ impl Default for Config {
             environment: Environment::default(),
             sandbox: SandboxSettings::default(),
             defaults: (true, Origin::Default),
+            shared: None,
+            trusted: BTreeMap::new(),
             home: Origin::Default,
         }
     }
@@ -97,6 +108,9 @@ impl Config {
         for file in files {
             if let Some(text) = read(file)? {
                 config.add(file, &text)?;
+                if Origin::File(file.clone()).is_shared() {
+                    config.shared = Some(SettingsFile { path: file.clone(), bytes: text.into_bytes() });
+                }
             }
         }
         config.is_sound(files.last().map_or(Path::new(""), PathBuf::as_path))?;
@@ -158,6 +172,7 @@ impl Config {
                 self.roles.insert(name.to_owned(), (value, origin.clone()));
             }
             ENVIRONMENT => self.set_environment(name, value, origin)?,
+            TRUST => self.set_trust(name, value, origin)?,
             SANDBOX => self.sandbox.set(name, value, origin)?,
             PROBES => {
                 let Some(command) = value.as_str() else {
@@ -405,6 +420,7 @@ impl Config {
     pub fn list_all(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
+        shown.extend(self.shown_trust());
         shown.extend(self.sandbox.said().into_iter().map(|one| Shown {
             key: one.key,
             value: one.value,
@@ -516,7 +532,7 @@ fn known_sections() -> String {
     let mut sections: Vec<&str> = ROWS.iter().filter_map(|row| row.key.split('.').next()).collect();
     sections.dedup();
     format!(
-        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {SANDBOX}, {POLICIES} and {PROBES}",
+        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {SANDBOX}, {POLICIES}, {PROBES} and {TRUST}",
         sections.join(", ")
     )
 }

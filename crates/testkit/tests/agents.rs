@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use ftl_agents::contract::Backend;
-use ftl_agents::prompts::Prompts;
 use ftl_agents::scripted::{Script, Scripted};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
@@ -20,6 +19,7 @@ use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_process::{Cancel, Guard, ProcessLimits, Supervisor, own_orphans};
 use ftl_settings::environment::Environment;
+use ftl_settings::prompts::Prompts;
 
 /// A place with one worktree.
 struct Stage {

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use super::calls::Tools;
 use super::fields::{Fields, json, whole};
 use super::fill::ArgumentTemplate;
+use super::gated::{GateOf, LoginOf};
 use super::rules::{EventRule, MAX_RULES};
 use crate::contract::{Counted, Enforced};
 
@@ -153,6 +154,10 @@ pub struct Adapter {
     pub defaults: Vec<(String, String)>,
     /// Files that are put into a private home.
     pub files: Vec<(String, ArgumentTemplate)>,
+    /// How its model service is reached through a gate, if it can be told.
+    pub gate: Option<GateOf>,
+    /// Where its login is in a person's home.
+    pub login: LoginOf,
     /// How it reaches our window, if it can.
     pub window: Option<WindowOf>,
     /// The rules that make events of its lines.
@@ -275,6 +280,8 @@ fn read(fields: &mut Fields<'_>) -> Adapter {
         set,
         defaults: defaults(fields),
         files: files(fields),
+        gate: fields.below("gate", GateOf::read),
+        login: fields.below("login", LoginOf::read).unwrap_or_default(),
         window: fields.below("window", window),
         rules: rules(fields),
         tools: fields.below("tools", Tools::read).unwrap_or_default(),

@@ -11,6 +11,7 @@ mod codex;
 mod conversation;
 mod fields;
 mod fill;
+mod gated;
 mod ledger;
 mod looks;
 mod paths;
@@ -31,6 +32,7 @@ pub use adapter::{
 pub use calls::Tools;
 pub use conversation::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
 pub use fill::{ArgumentTemplate, ArgumentValues, TemplateError};
+pub use gated::{GateOf, LoginOf, MAX_LOGIN_FILES};
 pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS, PathError};
 pub use rules::{Back, EventRule, MAX_RULES, ProgramEvent, ReportedCall, ReportedUsage, Since, TurnEnd};
 
@@ -110,7 +112,7 @@ impl CliBackend {
             program: program.into(),
             args: self.binding.adapter.version.iter().map(OsString::from).collect(),
             folder: folder.to_owned(),
-            env: self.binding.env.iter().map(|(name, value)| (name.into(), value.clone())).collect(),
+            env: self.environment_of_version(),
             reach: Reach::default(),
         };
         let mut launched = launcher.launch(&program)?;
@@ -159,13 +161,21 @@ impl Backend for CliBackend {
         }
         let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         let window = self.window(&order, &bench)?;
-        let room = Room::new(&self.binding, &order, window.as_ref())?;
-        let (binding, secrets, timing) = (self.binding.clone(), self.secrets.clone(), self.timing.clone());
+        let (binding, gate) = gated::open(&self.binding, &order, &self.timing)?;
+        let room = Room::new(&binding, &order, window.as_ref())?.behind(gate);
+        let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(Box::new(Talk::new(binding, order, desk, bench, window, room, secrets, timing)?))
     }
 }
 
 impl CliBackend {
+    /// What the program gets where nothing is asked of its model: no key.
+    fn environment_of_version(&self) -> Vec<(OsString, OsString)> {
+        let needs = || self.binding.adapter.needs.iter().flat_map(|names| names.split('|'));
+        let kept = self.binding.env.iter().filter(|(name, _)| needs().all(|one| one != name));
+        kept.map(|(name, value)| (name.into(), value.clone())).collect()
+    }
+
     /// A window, where the program can come to one.
     fn window(&self, order: &SessionOrder, bench: &Bench) -> Result<Option<Window>, AgentError> {
         let Some(lobby) = order.lobby.as_ref().filter(|_| self.binding.adapter.window.is_some()) else {

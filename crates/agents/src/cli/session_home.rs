@@ -17,10 +17,11 @@ use super::adapter::Adapter;
 use super::fill::{ArgumentTemplate, ArgumentValues, SETTING, TemplateError};
 use super::{Binding, Home};
 use ftl_core::machine::MachineCause;
-use ftl_process::sandbox::Reach;
+use ftl_process::sandbox::{GATE_PORT, Reach, Relay, SOCKETS, SocketBind};
 
 use crate::contract::SessionOrder;
 use crate::error::AgentError;
+use crate::gate::{GatePlace, ModelGate};
 use crate::launch::AgentProgram;
 use crate::mcp_endpoint::{Server, Window};
 
@@ -32,9 +33,26 @@ pub(super) struct Room {
     env: Vec<(OsString, OsString)>,
     reach: Reach,
     filling: ArgumentValues,
+    /// Open for as long as the room is.
+    gate: Option<ModelGate>,
 }
 
 impl Room {
+    /// The same with the gate that its program is told of.
+    pub(super) fn behind(mut self, gate: Option<ModelGate>) -> Room {
+        match gate.as_ref().map(ModelGate::place) {
+            Some(GatePlace::Port(port)) => self.reach.connect.push(*port),
+            Some(GatePlace::Socket(path)) => {
+                let inside = Path::new(SOCKETS).join("gate.sock");
+                self.reach.sockets.push(SocketBind { outside: path.clone(), inside: inside.clone() });
+                self.reach.relays.push(Relay { port: GATE_PORT, socket: inside });
+            }
+            None => {}
+        }
+        self.gate = gate;
+        self
+    }
+
     /// A room in the folder for rooms.
     pub(super) fn new(
         binding: &Binding,
@@ -56,7 +74,7 @@ impl Room {
         let filling = filling(binding, order, server, &made, &home);
         let mut reach = window.map(Window::reach).unwrap_or_default();
         reach.write.push(made.clone());
-        let mut room = Room { folder: made, home, env: Vec::new(), reach, filling };
+        let mut room = Room { folder: made, home, env: Vec::new(), reach, filling, gate: None };
         room.furnish(binding, order, server).map_err(|why| match MachineCause::of_words(&why) {
             Some(cause) => AgentError::Machine(cause.failure(why).message),
             None => AgentError::CouldNotRun(why),

@@ -15,7 +15,7 @@ mod responses;
 pub mod sse;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

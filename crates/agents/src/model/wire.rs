@@ -32,15 +32,15 @@ const MAX_ERROR_BYTES: u64 = 64 * 1024;
 
 /// Why a request is not waited for any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Abort {
+pub(crate) enum Abort {
     Cancelled,
     Silent,
     Late,
 }
 
 /// Looks whether a request is still wanted and in time.
-pub(super) struct Watch {
-    desk: Arc<dyn SessionHost>,
+pub(crate) struct Watch {
+    is_over: Box<dyn Fn() -> bool + Send + Sync>,
     timing: Arc<dyn Timing>,
     limits: SessionLimits,
     began: AtomicU64,
@@ -49,7 +49,16 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(desk: Arc<dyn SessionHost>, timing: Arc<dyn Timing>, limits: SessionLimits) -> Watch {
-        Watch { desk, timing, limits, began: AtomicU64::new(0), heard: AtomicU64::new(0) }
+        Watch::until(Box::new(move || desk.is_cancelled()), timing, limits)
+    }
+
+    /// A watch until something is over.
+    pub(crate) fn until(
+        is_over: Box<dyn Fn() -> bool + Send + Sync>,
+        timing: Arc<dyn Timing>,
+        limits: SessionLimits,
+    ) -> Watch {
+        Watch { is_over, timing, limits, began: AtomicU64::new(0), heard: AtomicU64::new(0) }
     }
 
     fn now(&self) -> u64 {
@@ -63,12 +72,12 @@ impl Watch {
     }
 
     /// Something whole was heard; single bytes do not count.
-    pub(super) fn hear(&self) {
+    pub(crate) fn hear(&self) {
         self.heard.store(self.now(), Ordering::Relaxed);
     }
 
     pub(super) fn abort(&self) -> Option<Abort> {
-        if self.desk.is_cancelled() {
+        if (self.is_over)() {
             return Some(Abort::Cancelled);
         }
         let since =
@@ -144,14 +153,14 @@ impl<T: Transport> Transport for Watched<T> {
 
 /// The HTTP client of one session.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     agent: ureq::Agent,
     pub(super) watch: Arc<Watch>,
 }
 
 /// The reasons for which there is no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoAnswer {
+pub(crate) enum NoAnswer {
     Aborted(Abort),
     /// Nothing was heard: no connection, or it broke before the answer began.
     Unreached(String),
@@ -168,7 +177,7 @@ pub(super) struct Head {
 }
 
 impl Wire {
-    pub(super) fn new(watch: Arc<Watch>) -> Wire {
+    pub(crate) fn new(watch: Arc<Watch>) -> Wire {
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -206,6 +215,17 @@ impl Wire {
             request = request.header(*name, value);
         }
         self.head(request.call())
+    }
+
+    /// Sends a request as it is, and waits until its answer begins.
+    pub(crate) fn forward(
+        &self,
+        request: ureq::http::Request<Vec<u8>>,
+    ) -> Result<ureq::http::Response<ureq::Body>, NoAnswer> {
+        self.watch.begin();
+        let answer = self.agent.run(request).map_err(|error| self.no_answer(&error))?;
+        self.watch.hear();
+        Ok(answer)
     }
 
     fn head(&self, answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Head, NoAnswer> {

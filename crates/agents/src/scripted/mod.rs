@@ -6,7 +6,6 @@
 
 pub mod rehearsal;
 mod script;
-pub mod write;
 
 use std::collections::BTreeSet;
 use std::path::Path;

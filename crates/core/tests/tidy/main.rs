@@ -172,7 +172,7 @@ const FOLLOWING: [&str; 17] = [
 const OF_THE_SYSTEM: [&str; 3] = ["\"/proc", "\"/dev", "\"/etc"];
 
 /// Who may use such calls, and for what.
-const MAY_FOLLOW: [(&str, &str); 22] = [
+const MAY_FOLLOW: [(&str, &str); 23] = [
     ("crates/folder/src/replace.rs", "the folder of a file that a person names, synced"),
     ("crates/git/src/ask.rs", "the exclude file of a repository that it makes"),
     ("crates/folder/src/lib.rs", "what is outside of .ftl"),
@@ -181,6 +181,7 @@ const MAY_FOLLOW: [(&str, &str); 22] = [
     ("crates/code/src/commands/mod.rs", "names in a worktree"),
     ("crates/code/src/context/mod.rs", "files of the checkout, read"),
     ("crates/records/src/explore/survey.rs", "files of the checkout, read"),
+    ("crates/gates/src/integrity/special.rs", "tests in a worktree, read"),
     ("crates/code/src/framework.rs", "files of the checkout, read"),
     ("crates/git/src/private_dir.rs", "the person's exclude files, read"),
     ("crates/git/src/durable.rs", "syncs; nothing is read or written"),

@@ -20,7 +20,6 @@ use ftl_agents::contract::{
 };
 use ftl_agents::contract::{ChargeRefusal, CommandFailure, CommandRunner, Ran, RecallError};
 use ftl_agents::error::AgentError;
-use ftl_agents::prompts::{Filling, Prompts};
 use ftl_agents::schema::Schema;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::toolset::SPEAKING;
@@ -29,6 +28,7 @@ use ftl_core::run::{ActionTarget, Failure, FailureKind, Usage};
 use ftl_core::tool_policy::{Deed, ResolvedPath, Ruling, ToolAllowance, ToolCall, Write, rule};
 use ftl_core::types::Type;
 use ftl_core::value::{Name, Value};
+use ftl_settings::prompts::{Filling, Prompts};
 
 use super::programs::ProgramStarter;
 use super::questions;

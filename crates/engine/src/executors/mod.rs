@@ -16,6 +16,7 @@ mod plans;
 pub mod programs;
 pub mod questions;
 pub mod record;
+pub mod recorded_script;
 mod resume;
 pub mod script;
 pub mod shell;

@@ -10,14 +10,14 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::recorded_script::{RecordedSession, RecordedStep};
 use ftl_agents::contract::{AgentAnswer, PartKind, Said, Verdict};
 use ftl_agents::error::AgentError;
-use ftl_agents::prompts::RenderedPrompt;
-use ftl_agents::scripted::write::{RecordedSession, RecordedStep};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::toolset;
 use ftl_core::run::{Time, Usage};
 use ftl_core::tool_policy::{ResolvedPath, ToolCall};
+use ftl_settings::prompts::RenderedPrompt;
 use serde_json::{Value as Json, json};
 
 use super::Job;

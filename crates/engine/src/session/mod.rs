@@ -218,7 +218,9 @@ impl Session {
     ) -> Result<(Driver, Todo), SessionError> {
         self.wiring.store.writable()?;
         opening.inputs = self.clean_inputs(&opening.inputs)?;
+        let said = std::mem::take(&mut opening.terms.accepted);
         opening.terms.accepted = self.staffed(&opening.protocol, &options)?;
+        opening.terms.accepted.extend(said);
         opening.terms.accepted.extend(options.allowed.iter().map(ToString::to_string));
         opening.terms.accepted.extend(options.sandbox.iter().map(ToString::to_string));
         let id = RunId::random()?;

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::contract::Lobby;
-use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{ActionDecl as _, Catalogue};
 use ftl_core::performer::Performer;
+use ftl_settings::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 
 use super::SessionError;
 use super::notify::Bell;

@@ -10,15 +10,17 @@ use ftl_agents::contract::{
     SessionLimits, SessionOrder, TURNS, Verdict, converse,
 };
 use ftl_agents::schema::Schema;
-use ftl_agents::scripted::write::script_of;
 use ftl_agents::toolset::SUBMIT;
+use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
+use ftl_command::trust::{self, TrustScope};
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, records, session};
 use ftl_core::amount::Unit;
 use ftl_core::run::Usage;
 use ftl_core::tool_policy::{Ruling, ToolAllowance, ToolCall, rule};
 use ftl_core::value::Name;
 use ftl_engine::executors::record::{self, RecordingError};
+use ftl_engine::executors::recorded_script::script_of;
 use ftl_engine::session::find;
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_process::{Guard, Supervisor};
@@ -242,6 +244,12 @@ fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<ExitStatus, CommandE
     session::not_an_agent(&place)?;
     let roster = roster(cli)?;
     let agent = agent(&roster, name)?;
+    let (config, library) = (session::config(&place)?, LoadedProtocols::load(cli)?.library);
+    trust::require(
+        &trust::Orders { place: &place, config: &config, library: &library },
+        TrustScope::Agent(name),
+        out,
+    )?;
     let cannot = |why: &str| {
         CommandError::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
     };

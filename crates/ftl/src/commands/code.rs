@@ -8,7 +8,8 @@ use std::path::Path;
 use ftl_command::input::text_of;
 use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
+use ftl_command::trust::TrustScope;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session, signals};
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::run::{Action, ActionId, ActionTarget, End, ROOT};
 use ftl_core::value::{Fields, Name, Value};
@@ -95,7 +96,8 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<ExitSt
     needs_git(&place)?;
     let inputs = [(Name::from("story"), Value::text(text))].into();
     let library = can_be_opened(LoadedProtocols::load(cli)?, CODER, &inputs)?;
-    let session = session::open_with(cli, library)?;
+    let choice = asked.work.chosen.choice();
+    let session = session::open_with(cli, library, TrustScope::Runs(&[CODER], Some(&choice)), out)?;
     agent_follower::follow(&session, asked.work.talk);
     let landing = route(asked.land.unwrap_or(session.config().settings().landing.how));
     if landing == Some(LandingRoute::PullRequest) {
@@ -103,7 +105,10 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<ExitSt
     }
     let mut terms = session.config().terms(session.library());
     asked.work.chosen.limit(&mut terms);
-    let choice = asked.work.chosen.choice();
+    let note = foreign::narrow(&mut terms);
+    note.iter().for_each(|note| out.note(note));
+    // What an agent has opened goes through no forge.
+    let landing = landing.filter(|_| note.is_none());
     let opening = Opening { protocol: Name::from(CODER), inputs, terms };
     let sandbox = sandbox_order(cli, &place, &asked.work)?;
     let (is_story, choice_of_run) = (true, choice.clone());

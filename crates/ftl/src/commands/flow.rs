@@ -14,7 +14,8 @@ use ftl_code::finding::AllowanceError;
 use ftl_command::input::{check_words, text_of};
 use ftl_command::protocol_loader::LoadedProtocols;
 use ftl_command::session::session_failure;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
+use ftl_command::trust::TrustScope;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{End, Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -228,7 +229,8 @@ pub(super) fn carry_out(
     let shelf = load_beside(cli, || needs_git(&place))?;
     let inputs = with_options(inputs, &protocol, &shelf, options);
     let library = can_be_opened(shelf, &protocol, &inputs)?;
-    let session = session::open_with(cli, library)?;
+    let choice = options.work.chosen.choice();
+    let session = session::open_with(cli, library, TrustScope::Runs(&[&protocol], Some(&choice)), out)?;
     agent_follower::follow(&session, options.work.talk);
     let mut terms = session.config().terms(session.library());
     options.work.chosen.limit(&mut terms);
@@ -245,6 +247,9 @@ pub(super) fn carry_out(
             .policies
             .extend(asks_how.clone().map(|state| (state, Policy::Answer(Value::text(UNASKED.word())))));
     }
+    let note = foreign::narrow(&mut terms);
+    note.iter().for_each(|note| out.note(note));
+    let pulls = pulls && note.is_none();
     let unasked = !is_asked(out) && stands_in(&mut terms, &protocol, asks_how);
     let opening = Opening { protocol, inputs, terms };
     let run_options = RunOptions {
@@ -252,7 +257,7 @@ pub(super) fn carry_out(
         tools: options.tools,
         allowed,
         landing: pulls.then_some(LandingRoute::PullRequest),
-        choice: options.work.chosen.choice(),
+        choice,
         sandbox: sandbox_order(cli, &place, &options.work)?,
         ..run_options
     };

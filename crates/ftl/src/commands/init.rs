@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 pub(super) use found::on_path;
 use found::{Found, INSTALLS};
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, trust};
 
 use crate::cli::Init;
 
@@ -75,7 +75,12 @@ fn put(place: &StateFolder, file: &Path, text: &str) -> Result<(), CommandError>
         folder::make(&place.state()).map_err(cannot)?;
         place.exclude().map_err(cannot)?;
     }
-    ftl_folder::replace_own(file, text.as_bytes()).map_err(cannot)
+    ftl_folder::replace_own(file, text.as_bytes()).map_err(cannot)?;
+    // What is written here is trusted, also once it is committed.
+    match file == place.shared_config() {
+        true => trust::record_written(&Config::default(), file, text.as_bytes()),
+        false => Ok(()),
+    }
 }
 
 fn print(shared: &str, own: &str, out: &Out) -> Result<ExitStatus, CommandError> {

@@ -27,5 +27,6 @@ pub(crate) mod setup;
 pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod transcript;
+pub(crate) mod trust;
 pub(crate) mod watch;
 pub(crate) mod why;

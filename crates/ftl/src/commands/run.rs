@@ -10,7 +10,8 @@ use ftl_agents::scripted::MAX_SCRIPT_BYTES;
 use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_command::protocol_loader::{LoadedProtocols, LoadedTarget};
 use ftl_command::session::session_failure;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session, signals};
+use ftl_command::trust::TrustScope;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{End, Entry, Event, Input, Run as Machine, Standing, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -21,6 +22,7 @@ use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_language::library::Library;
+use ftl_settings::roster::Choice;
 use ftl_store::order::Order;
 use ftl_store::owner::Card;
 use ftl_store::{Lease, Most, RunRow, Store};
@@ -54,9 +56,12 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
     let inputs = inputs(&asked.inputs)?;
     let shelf = LoadedProtocols::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
-    let session = session::open_with(cli, library)?;
+    // A script that answers everything asks no agent, but what is bound is bound.
+    let scope = TrustScope::Runs(&[&asked.protocol], Some(&Choice::default()));
+    let session = session::open_with(cli, library, scope, out)?;
     agent_follower::follow(&session, asked.talk);
-    let terms = session.config().terms(session.library());
+    let mut terms = session.config().terms(session.library());
+    foreign::narrow(&mut terms).iter().for_each(|note| out.note(note));
     let opening = Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms };
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open(opening, script.as_deref()).map_err(|error| session_failure(&error))?;
@@ -148,6 +153,9 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
         out.progress(&held.iter().map(held_text).collect::<String>())?;
     }
     let session = session::open(cli)?;
+    let opened: Vec<Summary> = rows.iter().map(known::summary).collect();
+    let protocols: Vec<&str> = opened.iter().map(|one| &*one.protocol).collect();
+    session::require_trust(&session, TrustScope::Runs(&protocols, None), out)?;
     agent_follower::follow(&session, asked.talk);
     let stop = signals::stop(out)?;
     match rows.as_slice() {

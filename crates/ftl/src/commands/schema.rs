@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftl_agents::prompts::Prompts;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, out, session};
 use ftl_core::catalogue::artifacts::{self, ArtifactKind};
 use ftl_core::catalogue::{ActionKind, Catalogue, Declaration, Role, RoleForm, RoleRule, schema};
@@ -14,6 +13,7 @@ use ftl_core::nearest::nearest;
 use ftl_core::types::{Field, RecordType, Type};
 use ftl_core::value::Name;
 use ftl_engine::session::prompts;
+use ftl_settings::prompts::Prompts;
 use ftl_view::paint::{self, paint};
 use serde_json::{Value as Json, json};
 

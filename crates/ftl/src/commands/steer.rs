@@ -6,6 +6,7 @@
 use std::io::Read as _;
 
 use ftl_command::session::session_failure;
+use ftl_command::trust::TrustScope;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_core::amount::Unit;
 use ftl_core::run::{ActionId, InstanceId};
@@ -173,6 +174,11 @@ fn carry_out(
     out: &Out,
 ) -> Result<ExitStatus, CommandError> {
     let run = &target.row.run;
+    // Whoever may have to drive the run on takes orders from its protocol; ending it needs nothing.
+    if !wait.no_wait && !matches!(order, Order::Stop { .. }) {
+        let opened = known::summary(&target.row);
+        session::require_trust(session, TrustScope::Runs(&[&opened.protocol], None), out)?;
+    }
     let number = session.send(run, order).map_err(|error| session_failure(&error))?;
     if wait.no_wait {
         return report_queued(run, false, out);

@@ -15,12 +15,12 @@ fn every_value_tells_where_it_comes_from() {
     let dir = Dir::new();
     dir.protocol("ask", ASK);
     assert_eq!(setting(&dir, "limits.tokens"), ("5M".into(), "default".into()));
-    dir.write("settings/ftl/config.toml", "[limits]\ntokens = \"8M\"\nmoney = 3\n");
+    dir.write_own("config.toml", "[limits]\ntokens = \"8M\"\nmoney = 3\n");
     dir.write(
         ".ftl/config.toml",
         "[limits]\nmoney = 4.5\n[policies]\nask = \"deny\"\n[probes]\nmodel = \"true\"\n",
     );
-    let (own, repository) = (dir.path("settings/ftl/config.toml"), dir.path(".ftl/config.toml"));
+    let (own, repository) = (dir.settings().join("ftl/config.toml"), dir.path(".ftl/config.toml"));
     assert_eq!(setting(&dir, "limits.tokens"), ("8M".into(), own.display().to_string()));
     assert_eq!(setting(&dir, "limits.money"), ("4.50".into(), repository.display().to_string()));
     assert_eq!(setting(&dir, "policies.ask").0, "deny");
@@ -85,6 +85,6 @@ fn a_policy_for_a_protocol_or_a_state_that_there_is_not_is_an_error() {
     let good = "[policies]\n\"*\" = \"hold\"\ntask = \"hold\"\n\"task.COMPLETE\" = \"ff\"\n\"mine.ONLY\" = \"hold\"\n";
     dir.write("ftl.toml", good);
     dir.ftl(&["run", "mine"]).code(0);
-    dir.write("settings/ftl/config.toml", "[policies]\n\"elsewhere.ASK\" = \"hold\"\n");
+    dir.write_own("config.toml", "[policies]\n\"elsewhere.ASK\" = \"hold\"\n");
     dir.ftl(&["run", "mine"]).code(0);
 }

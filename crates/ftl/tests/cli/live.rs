@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags};
@@ -47,7 +47,25 @@ impl Terminal {
         assert_eq!(rustix::io::write(&self.master, bytes).unwrap(), bytes.len());
     }
 
-    fn open(dir: &Dir, args: &[&str], (width, height): (u16, u16), types: bool) -> Terminal {
+    fn open(dir: &Dir, args: &[&str], size: (u16, u16), types: bool) -> Terminal {
+        Terminal::on(dir.command(args), size, types)
+    }
+
+    /// A command at a terminal that is its controlling one: `setsid --ctty` takes the one at its standard input.
+    pub(crate) fn controlling(command: &Command) -> Terminal {
+        let mut alone = Command::new("setsid");
+        alone.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        alone.current_dir(command.get_current_dir().unwrap());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => alone.env(name, value),
+                None => alone.env_remove(name),
+            };
+        }
+        Terminal::on(alone, (100, 40), true)
+    }
+
+    fn on(mut command: Command, (width, height): (u16, u16), types: bool) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -55,7 +73,6 @@ impl Terminal {
         let name = ptsname(&master, Vec::new()).unwrap();
         let slave =
             rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        let mut command = dir.command(args);
         if types {
             command.stdin(slave.try_clone().unwrap());
         }

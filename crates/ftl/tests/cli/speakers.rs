@@ -311,7 +311,7 @@ fn init_writes_what_it_found_and_never_replaces_a_file() {
 fn init_with_nothing_at_all_says_what_to_do() {
     let dir = Dir::new();
     let mut command = dir.command(&["init", "--json"]);
-    command.env_clear().env("XDG_CONFIG_HOME", dir.path("settings")).env("PATH", "/nonexistent");
+    command.env_clear().env("XDG_CONFIG_HOME", dir.settings()).env("PATH", "/nonexistent");
     let json = crate::support::ended(command).code(0).json();
     assert_eq!((&json["bound"], dir.path("ftl.toml").exists()), (&serde_json::Value::Null, true));
     assert_eq!(json["known"].as_array().map(Vec::len), Some(7), "{json:#}");

@@ -10,6 +10,7 @@ use std::{env, fs};
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value as Json;
+use sha2::Digest as _;
 
 /// How long anything may take on a machine that has much else to do.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,11 +53,37 @@ impl Dir {
         name.into()
     }
 
+    /// The person's own folder of settings: beside the folder, for no repository brings it.
+    pub(crate) fn settings(&self) -> PathBuf {
+        let mut name = self.0.clone().into_os_string();
+        name.push(".settings");
+        name.into()
+    }
+
+    /// Writes a file as the person would. They trust what they write, also once a test has committed it; what came with a
+    /// repository is written by `fs::write`.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Dir {
         let path = self.path(name);
+        if name == "ftl.toml" || name.starts_with(".ftl/protocols/") || name.starts_with(".ftl/prompts/") {
+            self.trust(text.as_ref());
+        }
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
         self
+    }
+
+    /// Writes a file of the person's own folder of settings.
+    pub(crate) fn write_own(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.settings().join("ftl")).unwrap();
+        fs::write(self.settings().join("ftl").join(name), text).unwrap();
+    }
+
+    /// Has the person trust what holds these bytes.
+    pub(crate) fn trust(&self, bytes: &[u8]) {
+        fs::create_dir_all(self.settings().join("ftl")).unwrap();
+        let list = self.settings().join("ftl/trusted");
+        let mut list = File::options().append(true).create(true).open(list).unwrap();
+        writeln!(list, "{:x}  by a test", sha2::Sha256::digest(bytes)).unwrap();
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
@@ -92,7 +119,10 @@ impl Dir {
 
     /// Nothing of whoever runs the tests reaches a command: no settings, no name.
     fn alone(&self, command: &mut Command) {
-        command.env("XDG_CONFIG_HOME", self.0.join("settings")).env("USER", "tester");
+        for (name, _) in ftl_process::foreign::VARIABLES {
+            command.env_remove(name);
+        }
+        command.env("XDG_CONFIG_HOME", self.settings()).env("USER", "tester");
         command.env("XDG_CACHE_HOME", self.cache());
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     }
@@ -292,6 +322,7 @@ impl Drop for Dir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
         let _ = fs::remove_dir_all(self.cache());
+        let _ = fs::remove_dir_all(self.settings());
     }
 }
 

@@ -171,6 +171,20 @@ fn works(agent: &Agent) {
     assert!(heard.text.contains("I write it."), "{}", heard.text);
 }
 
+/// Its model service gets the real key; what it starts sees neither the key nor the address of the service.
+fn has_only_a_dummy(agent: &Agent) {
+    let steps = json!([{ "call": shell("env > src/env.txt") }, agent.submit(&done()), { "text": "Done." }]);
+    let room = Room::new(json!({ "dummy": { "steps": steps } }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let ended = agent.talk(&room, "dummy", &clerk, &allowance(9));
+    assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{:#?}", room.model.log());
+    let seen = room.text("src/env.txt").unwrap();
+    assert!(!seen.contains(KEY) && !seen.contains(&room.model.address().to_string()), "{seen}");
+    // Codex keeps what looks like a key from its commands by itself.
+    assert!(agent.name == "codex" || seen.contains("ftl-gate-"), "{seen}");
+    assert!(room.model.log().iter().all(|one| one["key"] == KEY), "{:#?}", room.model.log());
+}
+
 /// It wants to write outside of its delta. One that asks is told so and goes on, and nothing was written; one
 /// that does not is ended as soon as it tells of it.
 fn is_denied(agent: &Agent) {
@@ -300,6 +314,8 @@ macro_rules! for_agents {
 for_agents! {
     works: CLAUDE claude claude_works CODEX codex codex_works PI pi pi_works OPENCODE opencode opencode_works
         GOOSE goose goose_works;
+    has_only_a_dummy: CLAUDE claude claude_has_only_a_dummy CODEX codex codex_has_only_a_dummy PI pi pi_has_only_a_dummy
+        OPENCODE opencode opencode_has_only_a_dummy GOOSE goose goose_has_only_a_dummy;
     is_denied: CLAUDE claude claude_is_denied CODEX codex codex_is_denied PI pi pi_is_denied
         OPENCODE opencode opencode_is_denied GOOSE goose goose_is_denied;
     has_a_wrong_key: CLAUDE claude claude_has_a_wrong_key CODEX codex codex_has_a_wrong_key

@@ -79,6 +79,7 @@ fn project() -> Stage {
     git(&stage, &["config", "user.email", "ada@example.org"]);
     git(&stage, &["add", "Makefile", "play.toml", "ftl.toml"]);
     git(&stage, &["commit", "-qm", "first"]);
+    stage.ftl(&["trust", "--yes"]).code(0);
     stage
 }
 

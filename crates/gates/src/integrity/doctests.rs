@@ -109,7 +109,7 @@ fn rust(text: &str) -> BTreeMap<String, Examples> {
                 }
                 (Some(_), Some(_)) => open = None,
                 (None, Some(true)) if doc.contains("assert") => {
-                    examples.all.push((doc.to_owned(), String::new()))
+                    examples.all.push((doc.to_owned(), String::new()));
                 }
                 (None, _) => {}
             }

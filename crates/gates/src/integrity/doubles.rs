@@ -68,14 +68,14 @@ pub(super) fn look(sides: &Sides<'_>, before: &Cases, paths: &Paths<'_>) -> Vec<
     for name in &tested {
         let (old, new) = (definitions(&was, name), definitions(&is, name));
         if let Some(line) = new.last().filter(|_| new.len() > old.len()) {
-            findings.push(told(
+            findings.push(block(
                 sides,
                 *line,
                 format!("the file brings its own `{name}`, which its tests are about"),
             ));
         }
         if let Some((line, message)) = taken_elsewhere(name, &was, &is, paths) {
-            findings.push(told(sides, line, message));
+            findings.push(block(sides, line, message));
         }
     }
     let known: BTreeSet<String> = was.units.iter().map(key).collect();
@@ -85,7 +85,11 @@ pub(super) fn look(sides: &Sides<'_>, before: &Cases, paths: &Paths<'_>) -> Vec<
         if let Some(name) = patched(unit, &is, &tested)
             .filter(|name| !is_new || is.function_code(unit).contains(&format!("{name}(")))
         {
-            findings.push(told(sides, unit.line, format!("`{name}` is replaced, which the tests are about")));
+            findings.push(block(
+                sides,
+                unit.line,
+                format!("`{name}` is replaced, which the tests are about"),
+            ));
         }
     }
     findings
@@ -115,7 +119,7 @@ pub(super) fn inside<'a>(sides: &Sides<'a>) -> Sides<'a> {
     Sides { path: sides.path, before: sides.before.map(tests), after: sides.after.map(tests) }
 }
 
-fn told(sides: &Sides<'_>, line: usize, message: String) -> Finding {
+fn block(sides: &Sides<'_>, line: usize, message: String) -> Finding {
     Finding::block(FindingKind::ProductReplaced, sides.path, Some(line), message)
 }
 
@@ -310,7 +314,7 @@ fn shell(sides: &Sides<'_>, old: &str, new: &str) -> Vec<Finding> {
         .iter()
         .filter(|(name, _)| !was.contains_key(*name) && calls(name))
         .map(|(name, line)| {
-            told(sides, *line, format!("the file brings its own `{name}`, which its tests are about"))
+            block(sides, *line, format!("the file brings its own `{name}`, which its tests are about"))
         })
         .collect();
     let reads = |text: &str| -> BTreeSet<String> {
@@ -322,7 +326,7 @@ fn shell(sides: &Sides<'_>, old: &str, new: &str) -> Vec<Finding> {
     };
     let now = reads(new);
     for path in reads(old).difference(&now).filter(|path| !now.iter().any(|one| stem(one) == stem(path))) {
-        findings.push(told(sides, 1, format!("the tests do not read `{path}` any more")));
+        findings.push(block(sides, 1, format!("the tests do not read `{path}` any more")));
     }
     findings
 }

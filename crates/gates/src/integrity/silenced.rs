@@ -472,7 +472,7 @@ fn flat(name: &str, text: &str) -> Option<BTreeMap<String, String>> {
 fn of_toml(name: &str, value: &toml::Value, found: &mut BTreeMap<String, String>) {
     match value {
         toml::Value::Table(table) => {
-            table.iter().for_each(|(key, value)| of_toml(&format!("{name}.{key}"), value, found))
+            table.iter().for_each(|(key, value)| of_toml(&format!("{name}.{key}"), value, found));
         }
         toml::Value::String(text) => drop(found.insert(name.to_owned(), text.clone())),
         other => drop(found.insert(name.to_owned(), other.to_string())),
@@ -482,7 +482,7 @@ fn of_toml(name: &str, value: &toml::Value, found: &mut BTreeMap<String, String>
 fn of_json(name: &str, value: &serde_json::Value, found: &mut BTreeMap<String, String>) {
     match value {
         serde_json::Value::Object(map) => {
-            map.iter().for_each(|(key, value)| of_json(&format!("{name}.{key}"), value, found))
+            map.iter().for_each(|(key, value)| of_json(&format!("{name}.{key}"), value, found));
         }
         serde_json::Value::String(text) => drop(found.insert(name.to_owned(), text.clone())),
         other => drop(found.insert(name.to_owned(), other.to_string())),
@@ -492,7 +492,7 @@ fn of_json(name: &str, value: &serde_json::Value, found: &mut BTreeMap<String, S
 fn of_yaml(name: &str, value: &super::yaml::Value, found: &mut BTreeMap<String, String>) {
     match value {
         super::yaml::Value::Map(map) => {
-            map.iter().for_each(|(key, value)| of_yaml(&format!("{name}.{key}"), value, found))
+            map.iter().for_each(|(key, value)| of_yaml(&format!("{name}.{key}"), value, found));
         }
         other => drop(found.insert(name.to_owned(), other.plain())),
     }

@@ -57,7 +57,7 @@ pub fn tests_below(folder: &Path, brief: &Brief) -> Vec<(String, String)> {
 
 /// The answers of tests that newly stand in product files.
 pub fn look(change: &Change, brief: &Brief, tests: &[(String, String)]) -> Vec<Finding> {
-    let asked = asked(tests, change);
+    let asked = list_asked(tests, change);
     if asked.is_empty() {
         return Vec::new();
     }
@@ -90,7 +90,7 @@ pub fn look(change: &Change, brief: &Brief, tests: &[(String, String)]) -> Vec<F
 }
 
 /// What tests ask of each function: the literals of each assertion and row.
-fn asked(tests: &[(String, String)], change: &Change) -> BTreeMap<String, BTreeSet<BTreeSet<String>>> {
+fn list_asked(tests: &[(String, String)], change: &Change) -> BTreeMap<String, BTreeSet<BTreeSet<String>>> {
     let mut found: BTreeMap<String, BTreeSet<BTreeSet<String>>> = BTreeMap::new();
     let changed = change.files.iter().filter(|file| file.path.ends_with(".rs")).filter_map(|file| {
         let text = file.after.as_ref().and_then(Content::text)?;

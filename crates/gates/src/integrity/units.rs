@@ -190,14 +190,14 @@ impl Reader<'_> {
         }
     }
 
-    fn keep_literal(&mut self, text: String) {
+    fn keep_literal(&mut self, text: &str) {
         if let Some((at, _)) = self.open.last() {
-            self.found.units[*at].literals.push(text.clone());
+            self.found.units[*at].literals.push(text.to_owned());
         }
         for (at, _) in &self.functions {
             let literals = &mut self.found.functions[*at].literals;
             if literals.len() < MAX_LITERALS {
-                literals.push(text.clone());
+                literals.push(text.to_owned());
             }
         }
     }
@@ -205,7 +205,7 @@ impl Reader<'_> {
     /// A literal: its text is kept, its place in the code is empty. What is put into it is code.
     fn literal(&mut self, node: Node<'_>) -> bool {
         let text = content(self.words(node)).to_owned();
-        self.keep_literal(text);
+        self.keep_literal(&text);
         self.leaf("\"\"");
         let mut cursor = node.walk();
         node.named_children(&mut cursor)
@@ -228,7 +228,7 @@ impl Reader<'_> {
             }
         }
         if parts.len() > 1 {
-            self.keep_literal(parts.concat());
+            self.keep_literal(&parts.concat());
         }
     }
 

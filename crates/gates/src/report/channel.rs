@@ -80,11 +80,15 @@ impl Channel {
         };
         doors.add("PYTHONPATH", hooks.as_os_str(), Join::Before(":"));
         doors.add("PYTEST_PLUGINS", OsStr::new("_ftl_report"), Join::Before(","));
-        doors.add("NODE_OPTIONS", &with("--require=", "preload.cjs"), Join::Before(" "));
-        if !doors.holds("GOFLAGS", "-exec") {
+        // These are lists of words: a folder with a space in its name would be two of them.
+        let is_word = !hooks.to_string_lossy().contains(char::is_whitespace);
+        if is_word {
+            doors.add("NODE_OPTIONS", &with("--require=", "preload.cjs"), Join::Before(" "));
+        }
+        if is_word && !doors.holds("GOFLAGS", "-exec") {
             doors.add("GOFLAGS", &with("-exec=", "go_runner"), Join::Behind(" "));
         }
-        if !names_cargo_runner(at) {
+        if is_word && !names_cargo_runner(at) {
             for system in ["GNU", "MUSL"] {
                 let target = format!("{}_UNKNOWN_LINUX_{system}", std::env::consts::ARCH.to_uppercase());
                 let name = format!("CARGO_TARGET_{target}_RUNNER");

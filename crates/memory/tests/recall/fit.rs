@@ -14,7 +14,7 @@ use crate::{memory, now};
 
 fn rows(out: &mut String, lessons: &Lessons<'_>, kind: &str, question: &str, wanted: Option<&str>) {
     let id = out.len();
-    for (name, of) in lessons.weighed(question, &now()).unwrap() {
+    for (name, of) in lessons.weigh_candidates(question, &now()).unwrap() {
         let right = u8::from(wanted == Some(name.as_str()));
         let numbers = [
             of.words,

@@ -125,6 +125,7 @@ fn log(
     let auth = ["authorization", "x-api-key", "x-goog-api-key", "api-key"]
         .into_iter()
         .find(|name| request.header(name).is_some());
+    let key = auth.and_then(|name| request.header(name)).and_then(|value| value.rsplit(' ').next());
     let calls: Vec<Json> = planned.calls.iter().map(|call| json!([call.name, call.args])).collect();
     let answered = match planned.step.get("fail") {
         Some(fail) => json!({ "fail": fail }),
@@ -132,7 +133,7 @@ fn log(
     };
     let tools: Vec<&str> = seen.tools.iter().map(|tool| tool.name.as_str()).collect();
     shared.note(json!({
-        "n": number, "dialect": seen.speech.word(), "path": request.path, "auth_header": auth,
+        "n": number, "dialect": seen.speech.word(), "path": request.path, "auth_header": auth, "key": key,
         "scenario": scenario, "step": planned.number, "stream": seen.stream,
         "side": planned.step["side"] == true, "model": seen.model, "tools": tools,
         "schema": !seen.schema.is_null(), "last_tool": seen.last_tool.chars().take(500).collect::<String>(),

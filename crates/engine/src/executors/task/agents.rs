@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use ftl_agents::prompts::Concern;
 use ftl_agents::secrets::Secrets;
 use ftl_core::catalogue::lifecycle::{Finding, Severity, Signal};
 use ftl_core::catalogue::roles::{
@@ -15,6 +14,7 @@ use ftl_core::catalogue::roles::{
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{ActionTarget, Failure, FailureKind, Usage};
 use ftl_core::value::{Fields, Name, Value};
+use ftl_settings::prompts::Concern;
 use serde::Deserialize as _;
 
 use super::{disk, folder};

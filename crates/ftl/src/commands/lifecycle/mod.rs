@@ -25,7 +25,8 @@ mod view;
 mod words;
 
 use ftl_command::input::check_words;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session};
+use ftl_command::trust::TrustScope;
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session};
 use ftl_lifecycle::folder::{self, STATE};
 use ftl_lifecycle::registry;
 use ftl_lifecycle::state::StateFile;
@@ -69,6 +70,10 @@ fn usage(asked: &Lifecycle) -> Result<(), CommandError> {
 /// Does what a command says that changes something.
 fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<ExitStatus, CommandError> {
     usage(asked)?;
+    if is_persons_word(asked) {
+        foreign::not_typed_by_agent()?;
+    }
+    session::require_trust(&bench.session, scope(asked), bench.out)?;
     match asked {
         Lifecycle::New(new) => begin(bench, new),
         Lifecycle::Plan(task) => words::work(bench, task, "plan"),
@@ -90,6 +95,33 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<ExitStatus, CommandError> 
         Lifecycle::Adopt(task) => adopt(bench, task),
         Lifecycle::Show(task) => show::run(bench.cli, task, bench.out),
         Lifecycle::Repl(task) => repl::run(bench.cli, task, bench.out),
+    }
+}
+
+/// Whether only a person may say it; what is left has work done or looks.
+fn is_persons_word(asked: &Lifecycle) -> bool {
+    match asked {
+        Lifecycle::Accept(_) | Lifecycle::Revert(_) | Lifecycle::Redo(_) | Lifecycle::Adopt(_) => true,
+        Lifecycle::Next(next) => next.over.is_some(),
+        Lifecycle::New(_) | Lifecycle::Plan(_) | Lifecycle::Review(_) | Lifecycle::Codegen(_) => false,
+        Lifecycle::Test(_) | Lifecycle::Show(_) | Lifecycle::Repl(_) => false,
+    }
+}
+
+/// What a command takes orders from: one that moves a task asks no agent.
+fn scope(asked: &Lifecycle) -> TrustScope<'static> {
+    const NAMES: &[&str] = &[registry::PROTOCOL];
+    match asked {
+        Lifecycle::Next(next) if next.auto => TrustScope::Runs(NAMES, None),
+        Lifecycle::Plan(_) | Lifecycle::Review(_) | Lifecycle::Codegen(_) | Lifecycle::Test(_) => {
+            TrustScope::Runs(NAMES, None)
+        }
+        Lifecycle::Show(_) | Lifecycle::Repl(_) => TrustScope::Documents(&[]),
+        Lifecycle::Next(next) if next.eval => TrustScope::Documents(&[]),
+        Lifecycle::New(_) | Lifecycle::Accept(_) | Lifecycle::Revert(_) | Lifecycle::Next(_) => {
+            TrustScope::Documents(NAMES)
+        }
+        Lifecycle::Redo(_) | Lifecycle::Adopt(_) => TrustScope::Documents(NAMES),
     }
 }
 

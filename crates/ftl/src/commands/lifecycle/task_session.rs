@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ftl_command::session::{session_failure, store_failure};
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, foreign, session, signals};
 use ftl_core::performer::Performer;
 use ftl_core::run::{Entry, Fact, ROOT, Run};
 use ftl_core::value::{Name, Value};
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
     /// Opens what a person's command needs. An agent gets nowhere.
     pub(super) fn open(cli: &'a GlobalArgs, out: &'a Out) -> Result<Bench<'a>, CommandError> {
         let place = session::place(cli)?;
-        let by = session::person(cli, &place)?;
+        let by = session::named(cli, &place)?;
         let session = session::open(cli)?;
         let stop = signals::stop(out)?;
         let phases = phases(session.library())?;
@@ -186,7 +186,8 @@ impl<'a> Bench<'a> {
         adopt: Option<ftl_core::run::Adoption>,
     ) -> Result<(), CommandError> {
         let inputs = [(Name::from("brief"), Value::text(brief))].into();
-        let terms = self.session.config().terms(self.session.library());
+        let mut terms = self.session.config().terms(self.session.library());
+        foreign::narrow(&mut terms).iter().for_each(|note| self.out.note(note));
         let opening = Opening { protocol: Name::from(registry::PROTOCOL), inputs, terms };
         let opened = self.session.open_task(run.clone(), opening, adopt);
         let (driver, todo) = opened.map_err(|error| session_failure(&error))?;

@@ -54,8 +54,8 @@ fn a_long_run_is_not_read_from_its_beginning_and_a_short_one_once() {
     let place = StateFolder::at(root.path());
     place.prepare().unwrap();
     let file = place.state().join("protocols/spin.md");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&file, SPIN).unwrap();
+    ftl_folder::make(file.parent().unwrap()).unwrap();
+    ftl_folder::write(&file, SPIN.as_bytes()).unwrap();
     let counting = Arc::new(CountingStore::new(Arc::new(SqliteStore::open(&place.store()).unwrap())));
     let store: Arc<dyn Store> = counting.clone();
     let (long, entries) = spin(&store, 1, 700);

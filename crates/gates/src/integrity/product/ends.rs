@@ -122,7 +122,7 @@ pub(in crate::integrity) fn hook(sides: &Sides<'_>) -> Vec<Finding> {
 
 /// An assignment to an attribute of what is not the file's own, at the top of a hook.
 fn is_foreign(line: &str) -> bool {
-    let squeezed: String = line.trim_end().split_whitespace().collect();
+    let squeezed: String = line.split_whitespace().collect();
     let place = assignment(&squeezed).map(|(left, _)| left).filter(|_| !line.starts_with([' ', '\t']));
     const OWN: [&str; 4] = ["sys.", "os.environ", "self.", "settings."];
     place.is_some_and(|place| place.contains('.') && !OWN.iter().any(|own| place.starts_with(own)))

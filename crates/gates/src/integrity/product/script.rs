@@ -192,7 +192,7 @@ fn is_guarded(file: &File<'_>, unit: &Unit, place: &str) -> bool {
     let name = place.split([',', '=']).next().unwrap_or(place);
     let asks = |code: &str| {
         let parts =
-            [format!("!{name}"), format!("typeof {name}"), format!("!(\"\"in"), "===undefined".to_owned()];
+            [format!("!{name}"), format!("typeof {name}"), "!(\"\"in".to_owned(), "===undefined".to_owned()];
         parts.iter().any(|part| code.contains(part.as_str()))
     };
     file.units.parents(unit).any(|parent| asks(&parent.code)) || asks(&unit.code)

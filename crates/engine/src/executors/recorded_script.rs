@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::script::{Script, ScriptError};
+use ftl_agents::scripted::{Script, ScriptError};
 
 /// A session as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub struct RecordedStep {
 }
 
 /// The meters that a step reports or is silent about.
-const METERS: [&str; 2] = [crate::contract::TOKENS, crate::contract::MONEY];
+const METERS: [&str; 2] = [ftl_agents::contract::TOKENS, ftl_agents::contract::MONEY];
 
 /// A script of sessions, ready to be played.
 pub fn script_of(sessions: &[RecordedSession]) -> Result<String, ScriptError> {
@@ -205,6 +205,18 @@ mod tests {
         }
     }
 
+    /// By what each scene of a script is chosen.
+    fn told(text: &str) -> Vec<Vec<String>> {
+        let table: toml::Table = text.parse().unwrap();
+        let one = |value: &toml::Value| value.as_str().unwrap().to_owned();
+        let of = |scene: &toml::Value| match scene.get("told") {
+            None => Vec::new(),
+            Some(toml::Value::Array(all)) => all.iter().map(one).collect(),
+            Some(value) => vec![one(value)],
+        };
+        table["scene"].as_array().unwrap().iter().map(of).collect()
+    }
+
     #[test]
     fn sessions_are_told_apart_by_what_they_were_told() {
         let text = script_of(&[session("same\nstory one", "1"), session("same\nstory two", "2")]).unwrap();
@@ -224,8 +236,7 @@ mod tests {
     fn one_that_was_told_less_comes_to_its_own_scene_too() {
         // Everything that the first was told, the second was told as well.
         let text = script_of(&[session("same", "1"), session("same\nmore", "2")]).unwrap();
-        let script = Script::parse(&text).unwrap();
-        let told: Vec<Vec<String>> = script.scenes.iter().map(|scene| scene.told.clone()).collect();
+        let told = told(&text);
         assert_eq!(told, [vec!["more".to_owned()], vec![]], "{text}");
     }
 
@@ -247,8 +258,7 @@ mod tests {
             session(&brief("002-two", "40.401151", "\"prior\": \"001-one\""), "3"),
         ])
         .unwrap();
-        let script = Script::parse(&text).unwrap();
-        let told: Vec<Vec<String>> = script.scenes.iter().map(|scene| scene.told.clone()).collect();
+        let told = told(&text);
         let (one, two) = ("\"id\": \"001-one\",".to_owned(), "\"id\": \"002-two\",".to_owned());
         assert_eq!(told, [vec![one.clone(), "mind the gap".to_owned()], vec![one], vec![two]], "{text}");
         for line in ["at 2026-11-18", "it took 12ms", "in 0.031s", "bb099b3c3550 landed", "run yct8bnrr"] {

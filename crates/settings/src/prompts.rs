@@ -17,11 +17,11 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::tool_policy::{ToolAllowance, Write};
 use serde_json::Value as Json;
 
-use crate::contract::{PartKind, PromptPart};
-use crate::schema::Schema;
-use crate::toolset::{self, ASK, SUBMIT};
 pub use concerns::{Concern, ConcernError, MAX_CONCERNS};
 use concerns::{concerns, mark};
+use ftl_agents::contract::{PartKind, PromptPart};
+use ftl_agents::schema::Schema;
+use ftl_agents::toolset::{self, ASK, SUBMIT};
 
 /// The largest prompt file.
 pub const MAX_PROMPT_FILE_BYTES: usize = 64 * 1024;
