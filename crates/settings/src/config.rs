@@ -421,7 +421,7 @@ impl Config {
         let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
         shown.extend(self.shown_trust());
-        shown.extend(self.sandbox.said().into_iter().map(|one| Shown {
+        shown.extend(self.sandbox.list_said().into_iter().map(|one| Shown {
             key: one.key,
             value: one.value,
             origin: one.origin,

@@ -110,7 +110,7 @@ def read_checkout(): return read(repo + "/file.txt")
 @attack
 def read_shadow(): return read("/etc/shadow")
 @attack
-def list_home(): return ",".join(sorted(set(os.listdir(home)) & {".ssh", ".aws", ".bashrc"})) or fail("nothing of it")
+def list_home(): return ",".join(sorted(set(os.listdir(home)) & {".ssh", ".aws"})) or fail("nothing of it")
 
 
 @attack

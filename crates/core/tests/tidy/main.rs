@@ -172,7 +172,13 @@ const FOLLOWING: [&str; 17] = [
 const OF_THE_SYSTEM: [&str; 3] = ["\"/proc", "\"/dev", "\"/etc"];
 
 /// Who may use such calls, and for what.
-const MAY_FOLLOW: [(&str, &str); 23] = [
+const MAY_FOLLOW: [(&str, &str); 29] = [
+    ("crates/engine/src/sandboxes.rs", "where git's folder is, read"),
+    ("crates/git/src/inside.rs", "git's own folder, read"),
+    ("crates/process/src/sandbox/fill.rs", "the root folder of a sandbox, in memory of its own"),
+    ("crates/process/src/sandbox/inside.rs", "a new temporary folder"),
+    ("crates/process/src/sandbox/probe.rs", "settings of the kernel, read"),
+    ("crates/process/src/sandbox/program.rs", "the first line of a program, read"),
     ("crates/folder/src/replace.rs", "the folder of a file that a person names, synced"),
     ("crates/git/src/ask.rs", "the exclude file of a repository that it makes"),
     ("crates/folder/src/lib.rs", "what is outside of .ftl"),

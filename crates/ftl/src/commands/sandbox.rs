@@ -93,16 +93,16 @@ fn as_json(role: &str, require: Level, probe: &Probe, rules: &Rules) -> Json {
         "best": probe.level.word(),
         "layers": layers,
         "network": if rules.open_network { "open" } else { "own" },
-        "read": shown(&rules.read),
-        "write": shown(&rules.write),
-        "private": shown(&rules.private),
-        "cache": shown(&rules.caches),
-        "hide": shown(&rules.hide),
+        "read": list_paths(&rules.read),
+        "write": list_paths(&rules.write),
+        "private": list_paths(&rules.private),
+        "cache": list_paths(&rules.caches),
+        "hide": list_paths(&rules.hide),
     })
 }
 
 /// Paths as text: a name that is no UTF-8 is shown with replacement characters.
-fn shown(paths: &[PathBuf]) -> Vec<String> {
+fn list_paths(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.display().to_string()).collect()
 }
 

@@ -48,7 +48,7 @@ pub(super) fn lay(mounts: &Mounts) -> io::Result<()> {
     let mut root = Root { ours: vec![device(Path::new(NEW))?], caches: 0 };
     root.lay_system()?;
     for (at, mount) in &mounts.0 {
-        root.lay(at, mount).map_err(|error| named(at, &error))?;
+        root.lay(at, mount).map_err(|error| name_place(at, &error))?;
     }
     close(mounts)?;
     umount2(OLD, MntFlags::MNT_DETACH)?;
@@ -208,7 +208,7 @@ fn is_shared(at: &Path) -> bool {
     ["/tmp", "/var/tmp"].iter().any(|place| at == Path::new(place))
 }
 
-fn named(at: &Path, error: &io::Error) -> io::Error {
+fn name_place(at: &Path, error: &io::Error) -> io::Error {
     io::Error::other(format!("{} cannot be laid: {error}", at.display()))
 }
 
@@ -257,8 +257,8 @@ fn close(mounts: &Mounts) -> io::Result<()> {
             match remount(&place, flags) {
                 // Somebody else's file system that we may not look at is not for what is inside either.
                 Err(error)
-                    if error.kind() == io::ErrorKind::PermissionDenied && mounts.0.get(&at).is_none() => {}
-                closed => closed.map_err(|error| named(&at, &error))?,
+                    if error.kind() == io::ErrorKind::PermissionDenied && !mounts.0.contains_key(&at) => {}
+                closed => closed.map_err(|error| name_place(&at, &error))?,
             }
         }
     }

@@ -78,13 +78,15 @@ fn outer(plan: &Plan, file: &File, guard: &File) -> io::Result<i32> {
     die_with_parent()?;
     ignore_signals()?;
     let own = User::own();
+    // The inner process lays a root folder in the namespace of both: no path is sure any more once it runs.
+    let null = open_null()?;
     namespaces::enter(plan.sandbox.rules.open_network)
-        .map_err(|error| said("namespaces of its own", &error))?;
+        .map_err(|error| explain("namespaces of its own", &error))?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("ftl").arg(SANDBOX_WORD).args([pass(file)?, pass(guard)?]).arg(INNER);
     command.args([own.user.to_string(), own.group.to_string()]);
     let mut child = command.spawn()?;
-    drop_streams()?;
+    drop_streams(&null)?;
     Ok(child.wait()?.code().unwrap_or(1))
 }
 
@@ -96,24 +98,24 @@ fn inner(plan: &Plan, guard: &File, own: User) -> io::Result<i32> {
     let rules = plan.sandbox.rules.joined(reach);
     let mounts = Mounts::of(&rules);
     if !rules.open_network {
-        namespaces::raise_loopback().map_err(|error| said("a loopback of its own", &error))?;
+        namespaces::raise_loopback().map_err(|error| explain("a loopback of its own", &error))?;
     }
-    fill::lay(&mounts).map_err(|error| said("a root folder of its own", &error))?;
-    namespaces::turn_back(own).map_err(|error| said("the own number", &error))?;
-    namespaces::give_up().map_err(|error| said("giving up privileges", &error))?;
+    fill::lay(&mounts).map_err(|error| explain("a root folder of its own", &error))?;
+    namespaces::turn_back(own).map_err(|error| explain("the own number", &error))?;
+    namespaces::give_up().map_err(|error| explain("giving up privileges", &error))?;
     // The kernel forgets it where rights change.
     die_with_parent()?;
-    access::restrict(&access_of(&mounts)).map_err(|error| said("Landlock", &error))?;
-    calls::restrict(true).map_err(|error| said("seccomp", &error))?;
+    access::restrict(&access_of(&mounts)).map_err(|error| explain("Landlock", &error))?;
+    calls::restrict(true).map_err(|error| explain("seccomp", &error))?;
     for one in &reach.relays {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, one.port));
         listener
             .and_then(|listener| relay::start(listener, one.socket.clone()))
-            .map_err(|error| said("a relay", &error))?;
+            .map_err(|error| explain("a relay", &error))?;
     }
     let child = command(plan, &[])?.process_group(0).spawn().map_err(|error| cannot(plan, &error))?;
     tell(guard, &Told::Started);
-    drop_streams()?;
+    drop_streams(&open_null()?)?;
     Ok(stay(&child, guard))
 }
 
@@ -152,15 +154,15 @@ fn partial(plan: &Plan, guard: &File) -> io::Result<i32> {
     }
     let env = room.env(plan);
     let held = || {
-        namespaces::give_up().map_err(|error| said("giving up privileges", &error))?;
-        access::restrict(&access).map_err(|error| said("Landlock", &error))?;
-        calls::restrict(false).map_err(|error| said("seccomp", &error))?;
+        namespaces::give_up().map_err(|error| explain("giving up privileges", &error))?;
+        access::restrict(&access).map_err(|error| explain("Landlock", &error))?;
+        calls::restrict(false).map_err(|error| explain("seccomp", &error))?;
         command(plan, &env)?.spawn().map_err(|error| cannot(plan, &error))
     };
     let held = std::thread::scope(|scope| scope.spawn(held).join());
     let mut child: Child = held.map_err(|_| io::Error::other("the sandbox could not be closed"))??;
     tell(guard, &Told::Started);
-    drop_streams()?;
+    drop_streams(&open_null()?)?;
     let status = child.wait()?;
     drop(room);
     tell(guard, &Told::Ended(how(status)));
@@ -238,7 +240,7 @@ fn cannot(plan: &Plan, error: &io::Error) -> io::Error {
 }
 
 /// What of a sandbox this machine refuses.
-fn said(what: &str, error: &io::Error) -> io::Error {
+fn explain(what: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!("the sandbox cannot be closed: {what}: {error}"))
 }
 
@@ -285,10 +287,13 @@ fn die_with_parent() -> io::Result<()> {
 }
 
 /// Lets go of the command's streams, so that they end when it lets go of them.
-fn drop_streams() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&null)?;
-    dup2_stdout(&null)?;
-    dup2_stderr(&null)?;
+fn drop_streams(null: &File) -> io::Result<()> {
+    dup2_stdin(null)?;
+    dup2_stdout(null)?;
+    dup2_stderr(null)?;
     Ok(())
+}
+
+fn open_null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
 }

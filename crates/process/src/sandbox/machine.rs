@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Folders of the system that can be read.
-const SYSTEM: [&str; 13] = [
+const SYSTEM: [&str; 12] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -18,7 +18,6 @@ const SYSTEM: [&str; 13] = [
     "/opt",
     "/nix/store",
     "/gnu/store",
-    "/home/linuxbrew/.linuxbrew",
     "/sys/devices/system/cpu",
 ];
 
@@ -139,7 +138,7 @@ impl Machine {
         names.iter().filter_map(move |name| Some(home.as_ref()?.join(name)))
     }
 
-    fn named<'a>(&'a self, names: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = PathBuf> + use<'a> {
+    fn find_named<'a>(&'a self, names: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = PathBuf> + use<'a> {
         names.iter().filter_map(|(variable, rest)| Some(self.variable(variable)?.join(rest)))
     }
 }
@@ -154,13 +153,13 @@ pub fn tool_folders(machine: &Machine) -> Vec<PathBuf> {
     let path = machine.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     let path = path.unwrap_or_default();
     let in_path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-    let all = machine.in_home(&TOOLS).chain(machine.named(&NAMED_TOOLS)).chain(in_path);
+    let all = machine.in_home(&TOOLS).chain(machine.find_named(&NAMED_TOOLS)).chain(in_path);
     existing(all.filter(|folder| !machine.is_too_wide(folder) && !is_in_repository(folder, machine)))
 }
 
 /// The caches that are there.
 pub fn cache_folders(machine: &Machine) -> Vec<PathBuf> {
-    let all = machine.in_home(&CACHES).chain(machine.named(&NAMED_CACHES));
+    let all = machine.in_home(&CACHES).chain(machine.find_named(&NAMED_CACHES));
     existing(all.filter(|folder| !machine.is_too_wide(folder)))
 }
 

@@ -208,10 +208,10 @@ pub(super) fn is_in(path: &Path, folders: &[PathBuf]) -> bool {
 
 /// Paths as the bytes that they are: serde's own form of them refuses what is no UTF-8.
 mod path {
-    use super::{OsString, PathBuf};
+    use super::{OsString, Path, PathBuf};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(path: &PathBuf, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
         path.as_os_str().serialize(to)
     }
 

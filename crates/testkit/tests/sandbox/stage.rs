@@ -57,6 +57,7 @@ impl Stage {
             fs::write(stage.at(path), text).unwrap();
         }
         fs::set_permissions(stage.at("home/.ssh/id"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::create_dir_all(stage.at("home/attempts")).unwrap();
         let repo = stage.at("repo");
         git(&repo, &["add", "file.txt"]);
         git(&repo, &["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "x"]);
