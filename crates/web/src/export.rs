@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::api::{Answer, ApiError, Asked};
 use crate::assets::{ASSETS, find};
 use crate::routes;
-use crate::serve::Server;
+use crate::server::Server;
 
 /// How many earlier moments are in the file.
 pub(crate) const MAX_MOMENTS: u64 = 40;

@@ -7,6 +7,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `server` | what all answers are made of |
 //! | `serve` | the server: its state, its threads, how it begins and ends |
 //! | `http` | bytes in and out: limits, bodies, time |
 //! | `gate` | who may ask: host, origin, form, token, and the process at the far end |
@@ -25,6 +26,7 @@ pub mod openapi;
 pub mod routes;
 mod schema;
 mod serve;
+mod server;
 mod stream;
 mod tickets;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api;
 use crate::api::{Answer, ApiError, Asked};
-use crate::serve::Server;
+use crate::server::Server;
 
 /// The function that answers a call.
 pub(crate) type Handler = fn(&Server, &Asked) -> Result<Answer, ApiError>;

@@ -3,23 +3,20 @@
 //! One thread answers HTTP with a small runtime of its own, a few threads compute what is asked for, one looks at the
 //! store, and one waits for Enter on the terminal, which prints a new address. None of them drives a run.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ftl_command::documents::Documents;
-use ftl_command::follow::Runs;
 use ftl_command::known::RunOverview;
-use ftl_command::orders::Speaker;
-use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, inbox, session, signals};
+use ftl_command::{CommandError, ExitStatus, GlobalArgs, Out, session, signals};
 use ftl_engine::drive::StopSignal;
-use ftl_engine::session::Session;
 use ftl_folder::id::RunId;
-use ftl_store::{Most, RunRow};
+use ftl_store::RunRow;
 use ftl_view::paint::{self, paint, safe};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -33,24 +30,18 @@ use crate::gate::{self, Envelope, Folders, Refusal};
 use crate::http::{
     Body, BodyFault, Clock, MAX_ARRIVAL, MAX_CONNECTIONS, MAX_HEADER_BYTES, MAX_HEADERS, Wire, collect,
 };
-use crate::stream::{Hub, LOOK};
-use crate::tickets::Tickets;
-use crate::{assets, routes};
+use crate::server::{Server, WATCHED};
+use crate::stream::LOOK;
+use crate::{assets, openapi, routes};
 
 /// How many threads compute answers at most.
 const MAX_THREADS: usize = 16;
-
-/// How many open runs, and how many ended ones, changes are looked for in.
-pub(crate) const WATCHED: Most = Most { open: 200, ended: 100 };
 
 /// How often the drivers of runs are looked at: that one has died stands in no store.
 const DRIVERS: Duration = Duration::from_secs(1);
 
 /// How long the watcher sleeps while there is no follower.
 const IDLE: Duration = Duration::from_secs(1);
-
-/// How many orders are remembered by the key that their sender gave.
-pub(crate) const MAX_KEYS: usize = 256;
 
 /// The options of `ftl serve`.
 #[derive(Clone, Copy, Debug)]
@@ -61,20 +52,6 @@ pub struct ServeOptions {
     pub open: bool,
     /// Whether orders are refused.
     pub look: bool,
-}
-
-/// What all answers are made of.
-pub(crate) struct Server {
-    pub(crate) cli: GlobalArgs,
-    pub(crate) session: Session,
-    pub(crate) documents: Box<dyn Documents>,
-    pub(crate) runs: Runs,
-    pub(crate) hub: Hub,
-    pub(crate) tickets: Tickets,
-    pub(crate) by: String,
-    pub(crate) look: bool,
-    pub(crate) port: u16,
-    pub(crate) keys: Mutex<VecDeque<(String, u64)>>,
 }
 
 /// Serves until a person ends it.
@@ -89,7 +66,7 @@ pub fn serve(
     let session = session::open(cli)?;
     let listeners = listen(options.port)?;
     let port = listeners.first().and_then(|one| one.local_addr().ok()).map_or(0, |near| near.port());
-    let server = Arc::new(Server::of(cli, session, documents, (by, options.look, port)));
+    let server = Arc::new(Server::of(cli, session, documents, (by, options.look, port), openapi::document()));
     let stop = signals::stop(out)?;
     let address = new_address(&server)?;
     tell(&server, &address, out)?;
@@ -114,7 +91,7 @@ pub fn export(
     let target = ftl_engine::session::find(&**session.store(), named);
     let run = target.map_err(|error| session::session_failure(&error))?.row.run;
     let by = cli.by.clone().unwrap_or_default();
-    let server = Server::of(cli, session, documents, (by, true, 0));
+    let server = Server::of(cli, session, documents, (by, true, 0), openapi::document());
     let text = crate::export::html(&server, &run).map_err(CommandError::from)?;
     Ok((run, text))
 }
@@ -182,34 +159,6 @@ fn open_browser(address: &str) {
     open.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Ok(mut child) = open.spawn() {
         let _ = std::thread::Builder::new().spawn(move || child.wait());
-    }
-}
-
-impl Server {
-    fn of(
-        cli: &GlobalArgs,
-        session: Session,
-        documents: Box<dyn Documents>,
-        (by, look, port): (String, bool, u16),
-    ) -> Server {
-        let runs = Runs::new(session.store().clone(), session.library().clone());
-        let (hub, tickets, keys) = (Hub::default(), Tickets::default(), Mutex::default());
-        Server { cli: cli.clone(), session, documents, runs, hub, tickets, by, look, port, keys }
-    }
-
-    /// What a session may do.
-    pub(crate) fn may(&self) -> Vec<&'static str> {
-        if self.look { vec!["look"] } else { vec!["look", "speak"] }
-    }
-
-    /// The person for whom the server speaks.
-    pub(crate) fn speaker(&self) -> Speaker<'_> {
-        Speaker { name: &self.by, face: "web" }
-    }
-
-    /// The newest runs as this machine knows them.
-    pub(crate) fn overviews(&self, most: Most) -> Result<Vec<RunOverview>, CommandError> {
-        inbox::overviews(&self.session, most)
     }
 }
 
@@ -417,21 +366,4 @@ async fn read_body(body: Incoming) -> Result<Json, ApiError> {
     };
     serde_json::from_slice(&bytes)
         .map_err(|error| ApiError::new(400, format!("the body is no JSON: {error}"), "send JSON"))
-}
-
-impl Server {
-    /// The order that was left under a key before.
-    pub(crate) fn known_key(&self, key: &str) -> Option<u64> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.iter().find(|(known, _)| known == key).map(|(_, order)| *order)
-    }
-
-    /// Remembers the order that was left under a key.
-    pub(crate) fn keep_key(&self, key: String, order: u64) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if keys.len() >= MAX_KEYS {
-            keys.pop_front();
-        }
-        keys.push_back((key, order));
-    }
 }

@@ -7,7 +7,7 @@ use ftl_core::run::{Answer as Heard, Fact};
 use serde_json::{Value as Json, json};
 
 use super::{Answer, ApiError, Asked};
-use crate::serve::Server;
+use crate::server::Server;
 use ftl_store::RunRow;
 use ftl_view::board::TaskStage;
 

@@ -30,7 +30,7 @@ use serde_json::{Value as Json, json};
 use tokio::sync::mpsc::Receiver;
 
 use crate::gate::Refusal;
-use crate::serve::{Server, WATCHED};
+use crate::server::{Server, WATCHED};
 
 /// A request, with its parameters parsed.
 pub(crate) struct Asked {
@@ -163,8 +163,8 @@ pub(crate) fn session(server: &Server, asked: &Asked) -> Result<Answer, ApiError
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "every row of the table has this form")]
-pub(crate) fn openapi(_: &Server, _: &Asked) -> Result<Answer, ApiError> {
-    Ok(Answer::Json(200, crate::openapi::document()))
+pub(crate) fn openapi(server: &Server, _: &Asked) -> Result<Answer, ApiError> {
+    Ok(Answer::Json(200, server.openapi.clone()))
 }
 
 pub(crate) fn looks(server: &Server, _: &Asked) -> Result<Answer, ApiError> {

@@ -15,7 +15,7 @@ use ftl_view::paint::one_line;
 use serde_json::{Value as Json, json};
 
 use super::{Answer, ApiError, Asked};
-use crate::serve::Server;
+use crate::server::Server;
 
 /// How long a flow that is started may take until its run is there.
 const MAX_OPENING: Duration = Duration::from_secs(30);

@@ -16,7 +16,7 @@ use ftl_view::summary::{Questions, Summary};
 use serde_json::{Value as Json, json};
 
 use super::{Answer, ApiError, Asked};
-use crate::serve::Server;
+use crate::server::Server;
 
 /// How many runs that have ended are listed unless more are asked for.
 const ENDED: usize = 50;

@@ -9,7 +9,7 @@ use ftl_store::{Most, journal};
 use serde_json::{Value as Json, json};
 
 use super::{Answer, ApiError, Asked};
-use crate::serve::Server;
+use crate::server::Server;
 
 /// How many runs the heat of a protocol is taken from: the newest.
 const MAX_RUNS: usize = 40;

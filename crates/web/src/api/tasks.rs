@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use super::runs::Moment;
 use super::{Answer, ApiError, Asked};
-use crate::serve::Server;
+use crate::server::Server;
 
 /// How many lines of a conversation are told at once while it goes on.
 const MAX_WORDS: usize = 50;
