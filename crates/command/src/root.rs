@@ -50,6 +50,13 @@ fn named_root(folder: &Path) -> Result<PathBuf, CommandError> {
     Err(CommandError::new(message, "name the folder of the repository, or leave --repo out"))
 }
 
+/// The person's own folder of settings.
+pub fn own_folder() -> Option<PathBuf> {
+    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
+    own.map(|folder| folder.join("ftl"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -217,14 +217,7 @@ pub fn config_files(place: &StateFolder) -> Vec<PathBuf> {
 
 /// The person's own file of settings, for all repositories.
 fn own_config() -> Option<PathBuf> {
-    own_folder().map(|folder| folder.join("config.toml"))
-}
-
-/// The person's own folder of settings.
-pub fn own_folder() -> Option<PathBuf> {
-    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
-    own.map(|folder| folder.join("ftl"))
+    root::own_folder().map(|folder| folder.join("config.toml"))
 }
 
 /// What this process was called with, for people who look who drives a run.
@@ -237,11 +230,11 @@ fn command_line() -> String {
 pub fn person(cli: &GlobalArgs, place: &StateFolder) -> Result<String, CommandError> {
     not_an_agent(place)?;
     foreign::not_typed_by_agent()?;
-    named(cli, place)
+    speaker(cli, place)
 }
 
 /// In whose name something is done that is no person's word.
-pub fn named(cli: &GlobalArgs, place: &StateFolder) -> Result<String, CommandError> {
+pub fn speaker(cli: &GlobalArgs, place: &StateFolder) -> Result<String, CommandError> {
     not_an_agent(place)?;
     let named = cli.by.clone().or_else(|| git_name(place)).or_else(|| std::env::var("USER").ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).ok_or_else(|| {

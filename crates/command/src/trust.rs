@@ -24,7 +24,7 @@ use crate::exit::ExitStatus;
 use crate::failure::CommandError;
 use crate::out::Out;
 use crate::root::STATE_FOLDER;
-use crate::{foreign, session};
+use crate::{foreign, root};
 
 /// The largest file that is looked at for trust: no protocol, prompt, adapter or file of settings is larger.
 pub const MAX_ORDERS_BYTES: u64 = 1024 * 1024;
@@ -100,7 +100,7 @@ impl Orders<'_> {
             self.add_documents(Some(&reached(self.library, names)), &mut files);
             return Ok(files);
         }
-        let asked = self.asked(scope)?;
+        let asked = self.agents_of(scope)?;
         let is_asked = |name: &str| asked.as_ref().is_none_or(|all| all.iter().any(|one| one == name));
         let keys = self.config.widening(&is_asked);
         if let Some(shared) = self.config.shared_file().filter(|_| !keys.is_empty()) {
@@ -139,7 +139,7 @@ impl Orders<'_> {
     }
 
     /// The agents that may be asked; nothing where that is any of them.
-    fn asked(&self, scope: TrustScope<'_>) -> Result<Option<Vec<String>>, CommandError> {
+    fn agents_of(&self, scope: TrustScope<'_>) -> Result<Option<Vec<String>>, CommandError> {
         let choice = match scope {
             TrustScope::All | TrustScope::Documents(_) | TrustScope::Runs(_, None) => return Ok(None),
             TrustScope::Agent(name) => return Ok(Some(vec![name.to_owned()])),
@@ -191,7 +191,7 @@ fn reached(library: &Library, names: &[&str]) -> Vec<Name> {
 
 /// The person's list.
 pub fn list(config: &Config) -> Result<TrustList, CommandError> {
-    let own = session::own_folder();
+    let own = root::own_folder();
     let list = TrustList::load(own.as_deref()).map_err(|error| failure(&error))?;
     Ok(list.with(config.trusted()))
 }

@@ -12,7 +12,6 @@ mod exploration;
 mod framework;
 mod logfile;
 mod memory;
-mod memory_changes;
 mod observer;
 mod orchestration;
 mod phase;

@@ -1,5 +1,7 @@
 //! `ftl memory`: the lessons, and the shortcuts `query`, `stats`, `prune` and `related`.
 
+mod changes;
+
 use std::io::IsTerminal as _;
 use std::path::Path;
 
@@ -72,16 +74,14 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<ExitStat
         }
         Memory::Quarantine { release: None, .. } => quarantine(cli, out),
         Memory::Reembed => reembed(cli, out),
-        Memory::Edit(asked) => crate::memory_changes::edit(cli, asked, out),
-        Memory::Merge { name, into, kind } => {
-            crate::memory_changes::merge(cli, kind.kind(), (name, into), out)
-        }
+        Memory::Edit(asked) => changes::edit(cli, asked, out),
+        Memory::Merge { name, into, kind } => changes::merge(cli, kind.kind(), (name, into), out),
         Memory::History { name, kind } => {
             let changes = look(cli, out, |lessons| lessons.history(kind.kind(), name))?;
-            print(out, &Json::Array(changes.iter().map(ftl_memory::history::Change::to_json).collect()))
+            print(out, &Json::Array(changes.iter().map(ftl_memory::history::LessonChange::to_json).collect()))
         }
-        Memory::Undo { name, kind } => crate::memory_changes::undo(cli, kind.kind(), name, out),
-        Memory::Effect { retire } => crate::memory_changes::effect(cli, *retire, out),
+        Memory::Undo { name, kind } => changes::undo(cli, kind.kind(), name, out),
+        Memory::Effect { retire } => changes::effect(cli, *retire, out),
     }
 }
 

@@ -14,8 +14,8 @@ use ftl_folder::state_folder::StateFolder;
 use ftl_git::inside;
 use ftl_process::Guard;
 use ftl_process::sandbox::{
-    self, Bind, Level, Machine, Probe, Reach, Rules, Sandbox, cache_folders, files_of, system_folders,
-    tool_folders,
+    self, BindMount, MachineFacts, Probe, Reach, Sandbox, SandboxLevel, SandboxRules, cache_folders,
+    files_of, system_folders, tool_folders,
 };
 use ftl_settings::config::Config;
 use ftl_settings::sandbox::{GrantKey, SandboxSettings};
@@ -28,7 +28,7 @@ const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxOrder {
     /// The level that is had, whatever the settings ask for.
-    pub level: Level,
+    pub level: SandboxLevel,
     /// Why.
     pub reason: String,
     /// Who said it.
@@ -63,7 +63,7 @@ pub struct Inhabitant<'a> {
 /// Makes sandboxes for the commands of a repository.
 #[derive(Clone, Debug)]
 pub struct Sandboxes {
-    level: Level,
+    level: SandboxLevel,
     settings: SandboxSettings,
     home: Option<PathBuf>,
     /// The folder of the repository's state, and the top of the repository.
@@ -80,9 +80,9 @@ pub struct Sandboxes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooWeak {
     /// The least level.
-    pub require: Level,
+    pub require: SandboxLevel,
     /// The best one here.
-    pub best: Level,
+    pub best: SandboxLevel,
     /// What the machine said.
     pub why: String,
     /// The one command that changes it.
@@ -114,7 +114,7 @@ impl Default for Sandboxes {
     /// None at all.
     fn default() -> Sandboxes {
         Sandboxes {
-            level: Level::None,
+            level: SandboxLevel::None,
             settings: SandboxSettings::default(),
             home: None,
             apart: Vec::new(),
@@ -136,7 +136,7 @@ impl Sandboxes {
     ) -> Result<Sandboxes, TooWeak> {
         let settings = config.sandbox().clone();
         let level = match order.map_or(settings.require(), |order| order.level) {
-            Level::None => Level::None,
+            SandboxLevel::None => SandboxLevel::None,
             require => {
                 let probe = sandbox::probe(guard);
                 check(require, probe)?;
@@ -147,7 +147,7 @@ impl Sandboxes {
     }
 
     /// Those at a level that is known to be had.
-    pub fn at(level: Level, settings: SandboxSettings, place: &StateFolder) -> Sandboxes {
+    pub fn at(level: SandboxLevel, settings: SandboxSettings, place: &StateFolder) -> Sandboxes {
         let root = place.root().canonicalize().unwrap_or_else(|_| place.root().to_owned());
         let top = top_of(&root).unwrap_or_else(|| root.clone());
         let common = common_of(&top);
@@ -160,13 +160,13 @@ impl Sandboxes {
     }
 
     /// The level of every sandbox.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> SandboxLevel {
         self.level
     }
 
     /// The sandbox around something; nothing where there is none.
     pub fn around(&self, who: Inhabitant<'_>) -> Option<Arc<Sandbox>> {
-        (self.level != Level::None).then(|| Arc::new(self.make(who)))
+        (self.level != SandboxLevel::None).then(|| Arc::new(self.make(who)))
     }
 
     /// The sandbox around something at the level of all of them.
@@ -175,19 +175,20 @@ impl Sandboxes {
         Sandbox { level: self.level, rules, reach: who.reach, share: self.settings.share() }
     }
 
-    fn rules(&self, who: &Inhabitant<'_>) -> Rules {
-        let machine = Machine { env: who.env.to_vec(), home: self.home.clone(), apart: self.apart.clone() };
+    fn rules(&self, who: &Inhabitant<'_>) -> SandboxRules {
+        let machine =
+            MachineFacts { env: who.env.to_vec(), home: self.home.clone(), apart: self.apart.clone() };
         let granted = |key| self.settings.paths(who.role, key, self.home.as_ref());
         let folder = who.folder.canonicalize().unwrap_or_else(|_| who.folder.to_owned());
         // A home that is itself a repository is nobody's worktree.
         let top = top_of(&folder).filter(|top| !machine.is_too_wide(top)).unwrap_or(folder);
-        let mut rules = Rules {
+        let mut rules = SandboxRules {
             read: system_folders(),
             private: PRIVATE.iter().map(PathBuf::from).collect(),
             hide: self.apart.clone(),
             caches: cache_folders(&machine),
             open_network: who.open_network,
-            ..Rules::default()
+            ..SandboxRules::default()
         };
         rules.private.push(PathBuf::from(sandbox::SOCKETS));
         rules.private.extend(who.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.into()));
@@ -206,15 +207,15 @@ impl Sandboxes {
 
     /// The file that says where git is cannot be changed. Where it points stands a folder of git that is nobody
     /// else's; the objects of the repository can be read.
-    fn add_git(&self, top: &Path, rules: &mut Rules) {
+    fn add_git(&self, top: &Path, rules: &mut SandboxRules) {
         let pointer = top.join(".git");
         if fs::symlink_metadata(&pointer).is_ok() {
-            rules.binds.push(Bind { from: pointer.clone(), to: pointer, writable: false });
+            rules.binds.push(BindMount { from: pointer.clone(), to: pointer, writable: false });
         }
         let (Some(common), Some(store)) = (&self.common, &self.store) else { return };
         // Without a folder of its own git does not work inside; everything else does.
         if let Ok(Some(git)) = inside::prepare(common, store, top) {
-            rules.binds.push(Bind { from: git.folder, to: git.at, writable: true });
+            rules.binds.push(BindMount { from: git.folder, to: git.at, writable: true });
             rules.read.extend(git.objects);
         }
     }
@@ -263,7 +264,7 @@ impl RoleSandbox {
 }
 
 /// Whether a level can be had.
-fn check(require: Level, probe: &Probe) -> Result<(), TooWeak> {
+fn check(require: SandboxLevel, probe: &Probe) -> Result<(), TooWeak> {
     if probe.level >= require {
         return Ok(());
     }
@@ -318,14 +319,15 @@ mod tests {
         fs::create_dir_all(tree.join("src")).unwrap();
         fs::create_dir_all(top.join(".git/objects")).unwrap();
         fs::write(tree.join(".git"), "gitdir: x").unwrap();
-        let sandboxes = Sandboxes::at(Level::Full, SandboxSettings::default(), &StateFolder::at(top.clone()));
+        let sandboxes =
+            Sandboxes::at(SandboxLevel::Full, SandboxSettings::default(), &StateFolder::at(top.clone()));
         let folder = tree.join("src");
         let rules = sandboxes.make(inhabitant(&folder, &[])).rules;
         assert_eq!(rules.write, [tree.clone()]);
         assert!(rules.hide.contains(&top));
         let pointer = tree.join(".git");
-        assert_eq!(rules.binds, [Bind { from: pointer.clone(), to: pointer, writable: false }]);
-        let none = Sandboxes::at(Level::None, SandboxSettings::default(), &StateFolder::at(top));
+        assert_eq!(rules.binds, [BindMount { from: pointer.clone(), to: pointer, writable: false }]);
+        let none = Sandboxes::at(SandboxLevel::None, SandboxSettings::default(), &StateFolder::at(top));
         assert_eq!(none.around(inhabitant(&folder, &[])), None);
     }
 
@@ -333,9 +335,9 @@ mod tests {
     fn a_level_that_cannot_be_had_is_refused_with_the_command_that_helps() {
         let lack = sandbox::Lack { why: String::from("EPERM"), fix: "sudo x" };
         let tries = vec![sandbox::Try { layer: "namespaces", works: Err(lack) }];
-        let probe = Probe { level: Level::Partial, tries };
-        assert_eq!(check(Level::Partial, &probe), Ok(()));
-        let refused = check(Level::Full, &probe).unwrap_err();
+        let probe = Probe { level: SandboxLevel::Partial, tries };
+        assert_eq!(check(SandboxLevel::Partial, &probe), Ok(()));
+        let refused = check(SandboxLevel::Full, &probe).unwrap_err();
         assert_eq!(refused.to_string(), "the sandbox is to be `full` and can be `partial` here: EPERM");
         assert!(refused.hint().contains("`sudo x`") && refused.hint().contains("--sandbox partial"));
     }

@@ -568,7 +568,7 @@ pub(crate) struct SandboxTry {
 
     /// How much holds it back: full, partial or none; else the best that can be had here
     #[arg(long, value_name = "LEVEL", value_parser = flows::levels())]
-    pub(crate) level: Option<ftl_process::sandbox::Level>,
+    pub(crate) level: Option<ftl_process::sandbox::SandboxLevel>,
 
     /// The command and its words
     #[arg(required = true, last = true, value_name = "CMD")]

@@ -10,7 +10,6 @@ mod command_env;
 pub mod file_role;
 mod home;
 pub mod integrity;
-pub mod old_failures;
 mod pattern;
 pub mod preflight;
 pub mod quality;

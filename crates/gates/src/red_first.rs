@@ -12,7 +12,7 @@ use ftl_git::change::{Change, FileChange};
 
 /// What shows that the work was needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum RedFirstNeed {
     /// Tests that failed on the base pass now, or nothing is to be shown.
     Shown,
     /// Nothing yet: these tests are new, and may fail on the base's product.
@@ -23,18 +23,18 @@ pub enum Need {
 
 /// Looks at a green run beside the one on the base. Where names are missing on one side, or no code differs, nothing is
 /// to be shown.
-pub fn look(base: &VerifyMeasure, now: &VerifyMeasure, change: &Change, brief: &Brief) -> Need {
+pub fn look(base: &VerifyMeasure, now: &VerifyMeasure, change: &Change, brief: &Brief) -> RedFirstNeed {
     let is_product = |file: &FileChange| is_code(&file.path) && part(&file.path, brief) == FileRole::Product;
     let (Some(before), Some(after), true) = (&base.report, &now.report, change.files.iter().any(is_product))
     else {
-        return Need::Shown;
+        return RedFirstNeed::Shown;
     };
     if !before.is_whole() || !after.is_whole() || !compare(before, after).mended.is_empty() {
-        return Need::Shown;
+        return RedFirstNeed::Shown;
     }
     let new = after.ended(TestOutcome::Passed).filter(|(name, _)| !before.tests.contains_key(*name));
     let new: Vec<String> = new.map(|(name, _)| name.to_owned()).collect();
-    if new.is_empty() { Need::Nothing } else { Need::New(new) }
+    if new.is_empty() { RedFirstNeed::Nothing } else { RedFirstNeed::New(new) }
 }
 
 /// The files of the work that are laid on the base to see whether its new tests fail there.
@@ -108,9 +108,9 @@ mod tests {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let (base, now) = (measure(cells[1]), measure(cells[2]));
             let word = match look(&base, &now, &change_of(cells[0]), &Brief::default()) {
-                Need::Shown => "shown".to_owned(),
-                Need::Nothing => "nothing".to_owned(),
-                Need::New(names) => format!("new {}", names.join(" ")),
+                RedFirstNeed::Shown => "shown".to_owned(),
+                RedFirstNeed::Nothing => "nothing".to_owned(),
+                RedFirstNeed::New(names) => format!("new {}", names.join(" ")),
             };
             assert_eq!(word, cells[3], "{line}");
         }

@@ -159,7 +159,7 @@ fn mix(path: &str, before: &str, after: &str) -> Option<Vec<u8>> {
 }
 
 /// The three runs of one command.
-pub struct Runs<'a> {
+pub struct ReplayRuns<'a> {
     /// On the base, where it could be run there.
     pub base: Option<&'a VerifyMeasure>,
     /// On the work.
@@ -170,7 +170,7 @@ pub struct Runs<'a> {
 
 /// What a replay came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayedTests {
     /// What it found.
     pub findings: Vec<Finding>,
     /// What it came to, in one sentence.
@@ -178,7 +178,7 @@ pub struct Replayed {
 }
 
 /// Judges a replay.
-pub fn judge(replay: &Replay, runs: &Runs<'_>, brief: &Brief) -> Replayed {
+pub fn judge(replay: &Replay, runs: &ReplayRuns<'_>, brief: &Brief) -> ReplayedTests {
     let Some(base) = runs.base else {
         return tell("the base's tests could not be run on the base, so nothing is known of their replay");
     };
@@ -196,15 +196,15 @@ pub fn judge(replay: &Replay, runs: &Runs<'_>, brief: &Brief) -> Replayed {
     }
 }
 
-fn tell(told: impl Into<String>) -> Replayed {
-    Replayed { findings: Vec::new(), told: told.into() }
+fn tell(told: impl Into<String>) -> ReplayedTests {
+    ReplayedTests { findings: Vec::new(), told: told.into() }
 }
 
 fn judge_names(
     replay: &Replay,
     brief: &Brief,
     (base, work, again): (&TestReport, &TestReport, &TestReport),
-) -> Replayed {
+) -> ReplayedTests {
     let mut findings = Vec::new();
     let (mut passed, mut old) = (0, 0);
     let mut broken: Vec<(Option<&str>, &str)> = Vec::new();
@@ -243,14 +243,14 @@ fn judge_names(
     }
     let of = base.tests.values().filter(|test| test.outcome != TestOutcome::Skipped).count();
     let old = if old > 0 { format!(", {old} failed before too") } else { String::new() };
-    Replayed {
+    ReplayedTests {
         findings,
         told: format!("replay: {passed} of the base's {of} tests pass on the new product{old}"),
     }
 }
 
 /// Without names: what the whole command said on the base, and what it says now.
-fn judge_whole(replay: &Replay, brief: &Brief, base: &VerifyMeasure, again: &VerifyMeasure) -> Replayed {
+fn judge_whole(replay: &Replay, brief: &Brief, base: &VerifyMeasure, again: &VerifyMeasure) -> ReplayedTests {
     let names_new = replay.files.take_away.iter().any(|path| base.command.contains(path.as_str()));
     let (was, is) = (base.outcome, again.outcome);
     if is == VerifyOutcome::Passed {
@@ -274,7 +274,10 @@ fn judge_whole(replay: &Replay, brief: &Brief, base: &VerifyMeasure, again: &Ver
     };
     let path = replay.paths().next().unwrap_or_default();
     let finding = Finding::block(FindingKind::ReplayFailed, path, None, message);
-    Replayed { findings: vec![soften(finding, is_note)], told: String::from("replay: the command fails") }
+    ReplayedTests {
+        findings: vec![soften(finding, is_note)],
+        told: String::from("replay: the command fails"),
+    }
 }
 
 fn soften(finding: Finding, is_note: bool) -> Finding {
@@ -431,7 +434,7 @@ mod tests {
             let files = Restore { put_back: vec!["t.py".to_owned()], take_away: Vec::new() };
             let replay = Replay { files, rewrite: Vec::new() };
             let [base, work, again] = [1, 2, 3].map(|at| measure(cells[at]));
-            let runs = Runs { base: Some(&base), work: &work, replay: Ok(&again) };
+            let runs = ReplayRuns { base: Some(&base), work: &work, replay: Ok(&again) };
             let found = judge(&replay, &runs, &brief);
             let word = match found.findings.first() {
                 None => "fine",
@@ -447,7 +450,8 @@ mod tests {
     fn a_replay_that_could_not_be_run_is_told() {
         let (replay, brief, work) = (Replay::default(), Brief::default(), measure("+t.py::a"));
         let why = CouldNotRun::Timeout("too long".to_owned());
-        let told = |base, again| judge(&replay, &Runs { base, work: &work, replay: again }, &brief).told;
+        let told =
+            |base, again| judge(&replay, &ReplayRuns { base, work: &work, replay: again }, &brief).told;
         assert!(told(Some(&work), Err(&why)).contains("too long"));
         assert!(told(None, Ok(&work)).contains("nothing is known"));
     }

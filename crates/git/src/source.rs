@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// A repository in which `x` was committed and checked out, and what then became of it.
-    fn seen(commit: &str, attributes: &str, then: &dyn Fn(&Path)) -> FileSource {
+    fn source_after(commit: &str, attributes: &str, then: &dyn Fn(&Path)) -> FileSource {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path();
         let git = |words: &[&str]| {
@@ -183,7 +183,7 @@ mod tests {
             ("in no repository", Box::new(leave), FileSource::Checkout),
         ];
         for (what, act, wanted) in cases {
-            assert_eq!(seen("a\n", "", &*act), wanted, "{what}");
+            assert_eq!(source_after("a\n", "", &*act), wanted, "{what}");
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Arms {
 
 /// What the arms say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EffectVerdict {
     /// Too few tasks in an arm.
     TooLittle,
     /// The interval is above zero.
@@ -59,14 +59,14 @@ pub enum Verdict {
     Unclear,
 }
 
-impl Verdict {
+impl EffectVerdict {
     /// In words.
     pub fn word(self) -> &'static str {
         match self {
-            Verdict::TooLittle => "too little data",
-            Verdict::Helps => "helps",
-            Verdict::Harms => "harms",
-            Verdict::Unclear => "no effect shown",
+            EffectVerdict::TooLittle => "too little data",
+            EffectVerdict::Helps => "helps",
+            EffectVerdict::Harms => "harms",
+            EffectVerdict::Unclear => "no effect shown",
         }
     }
 }
@@ -100,13 +100,13 @@ impl Arms {
     }
 
     /// What they say.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> EffectVerdict {
         let Lift { low, high, .. } = self.lift();
         match () {
-            () if self.given.0 < MIN_TRIALS || self.withheld.0 < MIN_TRIALS => Verdict::TooLittle,
-            () if low > 0.0 => Verdict::Helps,
-            () if high < 0.0 => Verdict::Harms,
-            () => Verdict::Unclear,
+            () if self.given.0 < MIN_TRIALS || self.withheld.0 < MIN_TRIALS => EffectVerdict::TooLittle,
+            () if low > 0.0 => EffectVerdict::Helps,
+            () if high < 0.0 => EffectVerdict::Harms,
+            () => EffectVerdict::Unclear,
         }
     }
 
@@ -150,27 +150,27 @@ pub struct Effect {
 
 impl Effect {
     /// What all lessons together say.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> EffectVerdict {
         match self.all {
             Some(_) if self.arms.given.0 < MIN_TRIALS || self.arms.withheld.0 < MIN_TRIALS => {
-                Verdict::TooLittle
+                EffectVerdict::TooLittle
             }
-            Some(lift) if lift.low > 0.0 => Verdict::Helps,
-            Some(lift) if lift.high < 0.0 => Verdict::Harms,
-            Some(_) => Verdict::Unclear,
-            None => Verdict::TooLittle,
+            Some(lift) if lift.low > 0.0 => EffectVerdict::Helps,
+            Some(lift) if lift.high < 0.0 => EffectVerdict::Harms,
+            Some(_) => EffectVerdict::Unclear,
+            None => EffectVerdict::TooLittle,
         }
     }
 
     /// `{verdict, lift, low, high, given, withheld, lessons: […]}`.
     pub fn to_json(&self) -> Json {
         let row = Object::new().with("verdict", self.verdict().word());
-        let row = with_lift(row, self.all.filter(|_| self.verdict() != Verdict::TooLittle));
+        let row = with_lift(row, self.all.filter(|_| self.verdict() != EffectVerdict::TooLittle));
         let row = with_arms(row, &self.arms);
         let lessons = self.lessons.iter().map(|(kind, name, arms)| {
             let row = Object::new().with("type", kind.word()).with("name", name.as_str());
             let row = row.with("verdict", arms.verdict().word());
-            let told = Some(arms.lift()).filter(|_| arms.verdict() != Verdict::TooLittle);
+            let told = Some(arms.lift()).filter(|_| arms.verdict() != EffectVerdict::TooLittle);
             Json::from(with_arms(with_lift(row, told), arms))
         });
         row.with("lessons", Json::Array(lessons.collect())).into()
@@ -313,10 +313,10 @@ mod tests {
         assert!((lift.lift - 0.2).abs() < 1e-9, "{lift:?}");
         assert!((lift.low - 0.0524).abs() < 1e-3 && (lift.high - 0.3339).abs() < 1e-3, "{lift:?}");
         let verdict = |given, withheld| Arms { given, withheld }.verdict();
-        assert_eq!(verdict((9, 9), (50, 0)), Verdict::TooLittle);
-        assert_eq!(verdict((40, 38), (40, 10)), Verdict::Helps);
-        assert_eq!(verdict((40, 10), (40, 38)), Verdict::Harms);
-        assert_eq!(verdict((40, 20), (40, 22)), Verdict::Unclear);
+        assert_eq!(verdict((9, 9), (50, 0)), EffectVerdict::TooLittle);
+        assert_eq!(verdict((40, 38), (40, 10)), EffectVerdict::Helps);
+        assert_eq!(verdict((40, 10), (40, 38)), EffectVerdict::Harms);
+        assert_eq!(verdict((40, 20), (40, 22)), EffectVerdict::Unclear);
         assert_eq!(wilson((0, 0), SHOWN), (0.5, 0.0, 1.0));
     }
 

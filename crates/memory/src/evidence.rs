@@ -48,7 +48,7 @@ impl LessonTerms {
 
 /// What speaks for one lesson.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Evidence {
+pub struct TextEvidence {
     /// BM25 of the question's terms, each counted once, rarity from 0 to 1.
     pub words: f64,
     /// The same for the best ten lines that stand together.
@@ -79,7 +79,7 @@ pub(crate) struct Scale<'q, 'c> {
 
 impl Scale<'_, '_> {
     /// What the words say for a lesson, and the rarest of them; the cosines are the caller's.
-    pub(crate) fn weigh(&self, lesson: &LessonTerms) -> Result<(Evidence, Vec<String>), Error> {
+    pub(crate) fn weigh(&self, lesson: &LessonTerms) -> Result<(TextEvidence, Vec<String>), Error> {
         let mut found = Vec::new();
         let mut words = 0.0;
         for (term, count) in &lesson.counts {
@@ -92,7 +92,7 @@ impl Scale<'_, '_> {
         }
         found.sort_by_key(|(at, ..)| *at);
         let (window, held) = best_window(&found);
-        let mut evidence = Evidence { words, window, ..Evidence::default() };
+        let mut evidence = TextEvidence { words, window, ..TextEvidence::default() };
         evidence.length = self.question.places.len() as f64;
         evidence.other_code = !lesson.codes.is_empty()
             && lesson.codes.iter().all(|code| !self.question.places.contains_key(code));
@@ -110,7 +110,7 @@ impl Scale<'_, '_> {
         &self,
         lesson: &LessonTerms,
         held: &BTreeSet<&str>,
-        evidence: &mut Evidence,
+        evidence: &mut TextEvidence,
     ) -> Result<(), Error> {
         let mut lines = Vec::new();
         for line in &lesson.trigger {

@@ -3,7 +3,7 @@
 //! The weights were fitted on one half of the labelled set (`tests/recall`), the same for all kinds of questions: a question does not say
 //! of which kind it is. `docs/memory.md` tells what they find on the half set aside.
 
-use crate::evidence::Evidence;
+use crate::evidence::TextEvidence;
 use crate::line::on_line;
 
 /// The lists that a search uses.
@@ -50,7 +50,7 @@ pub(crate) struct Tops {
 }
 
 impl Tops {
-    pub(crate) fn of<'e>(all: impl Iterator<Item = &'e Evidence>) -> Tops {
+    pub(crate) fn of<'e>(all: impl Iterator<Item = &'e TextEvidence>) -> Tops {
         all.fold(Tops::default(), |tops, one| Tops {
             words: tops.words.max(one.words),
             window: tops.window.max(one.window),
@@ -80,7 +80,7 @@ impl Weights {
     }
 
     /// Orders the candidates of one question: scores as shares of the best, so that words and meaning can be added.
-    pub(crate) fn order(&self, of: &Evidence, tops: &Tops, way: SearchMode) -> f64 {
+    pub(crate) fn order(&self, of: &TextEvidence, tops: &Tops, way: SearchMode) -> f64 {
         let share = |part: f64, top: f64| if top > 0.0 { part.max(0.0) / top } else { 0.0 };
         let covered = 0.6 * (of.told + of.told_line) + 0.3 * of.shared.min(MUCH);
         let words = share(of.words, tops.words) + 0.5 * share(of.window, tops.window) + covered;
@@ -96,7 +96,7 @@ impl Weights {
     }
 
     /// How surely a lesson answers, on the scale of the thresholds.
-    pub(crate) fn relevance(&self, of: &Evidence) -> f64 {
+    pub(crate) fn relevance(&self, of: &TextEvidence) -> f64 {
         let meant = on_line(&MEANT, of.line);
         let chance = if of.length <= FEW { CHANCE / 2.0 } else { CHANCE };
         if of.window < chance {
@@ -115,7 +115,7 @@ impl Weights {
 
 /// Whether RETRY may hand a lesson out. Told how much more than the second best it shares with the error (`gap`, at most 1). Words alone decide:
 /// what merely means something near is no answer to an error.
-pub(crate) fn fits(of: &Evidence, gap: f64) -> bool {
+pub(crate) fn fits(of: &TextEvidence, gap: f64) -> bool {
     let odds = 3.75 * (of.told + of.told_line) + 1.55 * of.shared.min(MUCH) + 0.96 * gap.max(-1.0) - 8.94;
     odds >= FITS && of.answered >= LEAST_ANSWERED && !of.other_code
 }

@@ -24,7 +24,7 @@ const COUNTS: [&str; 5] = ["access_count", "last_accessed", "times_helped", "tim
 
 /// What was done to a lesson.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct LessonChange {
     /// The number of the change, counted from 1.
     pub number: u64,
     /// `edit`, `merge`, `retire`, `restore` or `undo`.
@@ -39,7 +39,7 @@ pub struct Change {
     pub before: Vec<Json>,
 }
 
-impl Change {
+impl LessonChange {
     /// `{number, what, by, at, undone, before}`.
     pub fn to_json(&self) -> Json {
         let row = Object::new().with("number", self.number).with("what", self.what.as_str());
@@ -47,10 +47,10 @@ impl Change {
         row.with("undone", self.undone).with("before", Json::Array(self.before.clone())).into()
     }
 
-    fn read(number: u64, text: &str) -> Option<Change> {
+    fn read(number: u64, text: &str) -> Option<LessonChange> {
         let json = Json::parse(text).ok()?;
         let said = |key: &str| json.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
-        Some(Change {
+        Some(LessonChange {
             number,
             what: said("what"),
             by: said("by"),
@@ -140,7 +140,7 @@ impl Lessons<'_> {
     }
 
     /// The changes of a lesson, the oldest first.
-    pub fn history(&self, kind: StoredKind, name: &str) -> Result<Vec<Change>, Error> {
+    pub fn history(&self, kind: StoredKind, name: &str) -> Result<Vec<LessonChange>, Error> {
         let first = key(kind, name, 0);
         let last = key(kind, name, u64::MAX);
         let sql = "SELECT key, value FROM lesson_setting WHERE key >= ?1 AND key <= ?2 ORDER BY key";
@@ -150,13 +150,18 @@ impl Lessons<'_> {
         while let Some(row) = rows.next()? {
             let (key, text): (String, String) = (row.get(0)?, row.get(1)?);
             let number = key.rsplit(PART).next().and_then(|number| number.parse().ok()).unwrap_or(0);
-            found.extend(Change::read(number, &text));
+            found.extend(LessonChange::read(number, &text));
         }
         Ok(found)
     }
 
     /// Takes the newest change back that was not undone yet; the change. `None` if there is none.
-    pub fn undo(&self, kind: StoredKind, name: &str, author: Author<'_>) -> Result<Option<Change>, Error> {
+    pub fn undo(
+        &self,
+        kind: StoredKind,
+        name: &str,
+        author: Author<'_>,
+    ) -> Result<Option<LessonChange>, Error> {
         let changes = self.history(kind, name)?;
         let Some(change) = changes.into_iter().rev().find(|one| !one.undone && one.what != "undo") else {
             return Ok(None);
@@ -225,7 +230,7 @@ impl Lessons<'_> {
         let number = changes.last().map_or(1, |newest| newest.number + 1);
         let mut before = vec![kept.lesson.clone().into_json()];
         before.extend(also);
-        let change = Change {
+        let change = LessonChange {
             number,
             what: what.to_owned(),
             by: author.by.to_owned(),
@@ -241,11 +246,11 @@ impl Lessons<'_> {
         Ok(())
     }
 
-    fn mark_undone(&self, kind: StoredKind, name: &str, change: &Change) -> Result<(), Error> {
-        self.keep(kind, name, &Change { undone: true, ..change.clone() })
+    fn mark_undone(&self, kind: StoredKind, name: &str, change: &LessonChange) -> Result<(), Error> {
+        self.keep(kind, name, &LessonChange { undone: true, ..change.clone() })
     }
 
-    fn keep(&self, kind: StoredKind, name: &str, change: &Change) -> Result<(), Error> {
+    fn keep(&self, kind: StoredKind, name: &str, change: &LessonChange) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO lesson_setting (key, value) VALUES (?1, ?2)";
         let text = change.to_json().to_string();
         self.db.prepare_cached(sql)?.execute(params![key(kind, name, change.number), text])?;

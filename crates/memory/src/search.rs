@@ -11,7 +11,7 @@ use rusqlite::params;
 
 use crate::embed::Vector;
 use crate::error::Error;
-use crate::evidence::{Evidence, LessonTerms, Scale};
+use crate::evidence::{LessonTerms, Scale, TextEvidence};
 use crate::fit::{self, SearchMode, Tops};
 use crate::lesson::StoredKind;
 use crate::lessons::{Candidate, Lessons, StoredLesson};
@@ -49,7 +49,7 @@ pub(crate) struct Hit {
     pub(crate) relevance: f64,
     /// Orders hits and means nothing else.
     pub(crate) fused: f64,
-    pub(crate) evidence: Evidence,
+    pub(crate) evidence: TextEvidence,
     /// The rarest words that it shares with the question.
     pub(crate) shared: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl Lessons<'_> {
     }
 
     /// What speaks for each candidate, best first: what the weights of [`fit`] are fitted on.
-    pub fn weigh_candidates(&self, asked: &str, now: &Now) -> Result<Vec<(String, Evidence)>, Error> {
+    pub fn weigh_candidates(&self, asked: &str, now: &Now) -> Result<Vec<(String, TextEvidence)>, Error> {
         let hits = self.search(asked, SearchMode::Both, now)?;
         Ok(hits.into_iter().map(|hit| (hit.kept.lesson.name().to_owned(), hit.evidence)).collect())
     }

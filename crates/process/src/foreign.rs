@@ -164,7 +164,7 @@ mod tests {
     fn programs_in_the_line_are_a_table() {
         for (program, words, wanted) in [
             ("/usr/local/bin/claude", "claude -p x", Some("Claude Code")),
-            ("/home/a/.local/share/claude/versions/2.1.325", "claude", Some("Claude Code")),
+            ("/srv/a/.local/share/claude/versions/2.1.325", "claude", Some("Claude Code")),
             ("/opt/x/codex", "/opt/x/codex exec", Some("Codex")),
             ("/usr/bin/node", "node /usr/bin/gemini --yolo", Some("Gemini CLI")),
             (
@@ -172,7 +172,7 @@ mod tests {
                 "node --no-warnings /usr/lib/node_modules/@google/gemini-cli/dist/index.js",
                 Some("Gemini CLI"),
             ),
-            ("/usr/bin/python3.12", "python3 /home/a/venv/bin/aider x", Some("Aider")),
+            ("/usr/bin/python3.12", "python3 /srv/a/venv/bin/aider x", Some("Aider")),
             ("/usr/bin/python3.12", "python3 /x/aider.py", Some("Aider")),
             ("/x/node_modules/opencode-ai/bin/run", "run", Some("opencode")),
             ("", "goose run", Some("goose")),

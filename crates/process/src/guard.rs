@@ -30,7 +30,7 @@ use rustix::process::{
 
 use super::lines::Lines;
 use super::lock::{self, Lock, LockError, MAX_LOCK_WAIT};
-use super::sandbox::{self, Level, Plan, SANDBOX_WORD, Sandbox, Telling, Told};
+use super::sandbox::{self, Plan, SANDBOX_WORD, Sandbox, SandboxLevel, Telling, Told};
 use super::signals::ignore_signals;
 use super::table::{self, Identity, ProcessRow, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
@@ -84,7 +84,7 @@ fn guard() -> io::Result<()> {
     match start(&request, fds, &socket) {
         Ok(begun) => {
             let Begun { main, telling } = begun;
-            let is_full = request.sandbox.as_ref().is_some_and(|sandbox| sandbox.level == Level::Full);
+            let is_full = request.sandbox.as_ref().is_some_and(|sandbox| sandbox.level == SandboxLevel::Full);
             let inner = if is_full { child_of(main.pid) } else { None };
             let ended = None;
             let tree = Tree {
@@ -137,7 +137,7 @@ fn start(request: &Request, streams: [OwnedFd; 3], socket: &UnixStream) -> Resul
         return Err(format!("`{program}` cannot be started: {} is no folder", folder.display()));
     }
     limit(request).map_err(|error| format!("`{program}` cannot be started within its limits: {error}"))?;
-    if let Some(sandbox) = request.sandbox.as_ref().filter(|sandbox| sandbox.level != Level::None) {
+    if let Some(sandbox) = request.sandbox.as_ref().filter(|sandbox| sandbox.level != SandboxLevel::None) {
         return start_in(sandbox, request, streams, socket);
     }
     let mut command = Command::new(&request.program);

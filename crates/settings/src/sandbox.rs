@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ftl_core::amount::Unit;
-use ftl_process::sandbox::{Level, Share};
+use ftl_process::sandbox::{SandboxLevel, Share};
 
 use crate::origin::Origin;
 
@@ -17,7 +17,7 @@ pub const SANDBOX: &str = "sandbox";
 pub const MAX_GRANTS: usize = 256;
 
 /// The least level where nobody says one.
-pub const DEFAULT_LEVEL: Level = Level::None;
+pub const DEFAULT_LEVEL: SandboxLevel = SandboxLevel::None;
 
 /// What may be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl GrantKey {
 /// Everything that is said about sandboxes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxSettings {
-    require: Option<(Level, Origin)>,
+    require: Option<(SandboxLevel, Origin)>,
     memory: Option<u64>,
     processes: Option<u64>,
     grants: BTreeMap<(Option<String>, GrantKey), (Vec<String>, Origin)>,
@@ -80,7 +80,7 @@ pub(crate) type Wrong = (String, String);
 
 impl SandboxSettings {
     /// The least level that a command runs at.
-    pub fn require(&self) -> Level {
+    pub fn require(&self) -> SandboxLevel {
         self.require.as_ref().map_or(DEFAULT_LEVEL, |(level, _)| *level)
     }
 
@@ -122,7 +122,7 @@ impl SandboxSettings {
         }
         match (name, value) {
             ("require", _) => {
-                let level = value.as_str().and_then(Level::parse);
+                let level = value.as_str().and_then(SandboxLevel::parse);
                 let level = level.ok_or_else(|| wrong(name, "is none of full, partial, none"))?;
                 self.require = Some((level, origin.clone()));
             }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(read("builder"), ["/a", "/p/b", "/c"].map(PathBuf::from));
         assert_eq!(read("verify"), ["/a", "/p/b"].map(PathBuf::from));
         assert_eq!((settings.hosts("builder"), settings.hosts("verify")), (vec!["x.org"], vec![]));
-        assert_eq!(settings.require(), Level::Partial);
+        assert_eq!(settings.require(), SandboxLevel::Partial);
     }
 
     #[test]

@@ -176,7 +176,7 @@ mod tests {
     use crate::cli::Adapter;
 
     /// What a program is told for these variables and settings: its address behind the gate, and where the gate leads.
-    fn told(adapter: &str, env: &[(&str, &str)], url: Option<&str>) -> (String, String) {
+    fn variables_behind_gate(adapter: &str, env: &[(&str, &str)], url: Option<&str>) -> (String, String) {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
         let values = url.iter().map(|url| (String::from("url"), (*url).to_owned())).collect();
         let adapter = Arc::new(Adapter::built_in(adapter).unwrap());
@@ -225,7 +225,7 @@ mod tests {
             ("pi", vec![key], None, "http://127.0.0.1:7777/v1", "/v1"),
         ] {
             let wanted = (inside.to_owned(), format!("http://127.0.0.1:0{base}"));
-            assert_eq!(told(adapter, &env, url), wanted, "{adapter} {env:?}");
+            assert_eq!(variables_behind_gate(adapter, &env, url), wanted, "{adapter} {env:?}");
         }
     }
 }

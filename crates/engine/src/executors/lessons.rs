@@ -45,7 +45,7 @@ pub(super) fn note_experience(
     let mut failure = ftl_records::observe::experience(&json).ok_or_else(none)?;
     failure.cost = asked.cost.unwrap_or(failure.cost);
     let text = format!("{}\n", failure.to_json().pretty());
-    // The path of the specification holds the newest; each block has one of its own, so that the next does not take its place.
+    // `experience.json` holds the newest; each block has one of its own, so that the next does not take its place.
     if let Some(own) = asked.source.as_deref().and_then(ftl_records::observe::experience_file) {
         records.write_staged(&own, &text)?;
     }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     /// By what each scene of a script is chosen.
-    fn told(text: &str) -> Vec<Vec<String>> {
+    fn read_told(text: &str) -> Vec<Vec<String>> {
         let table: toml::Table = text.parse().unwrap();
         let one = |value: &toml::Value| value.as_str().unwrap().to_owned();
         let of = |scene: &toml::Value| match scene.get("told") {
@@ -236,7 +236,7 @@ mod tests {
     fn one_that_was_told_less_comes_to_its_own_scene_too() {
         // Everything that the first was told, the second was told as well.
         let text = script_of(&[session("same", "1"), session("same\nmore", "2")]).unwrap();
-        let told = told(&text);
+        let told = read_told(&text);
         assert_eq!(told, [vec!["more".to_owned()], vec![]], "{text}");
     }
 
@@ -258,7 +258,7 @@ mod tests {
             session(&brief("002-two", "40.401151", "\"prior\": \"001-one\""), "3"),
         ])
         .unwrap();
-        let told = told(&text);
+        let told = read_told(&text);
         let (one, two) = ("\"id\": \"001-one\",".to_owned(), "\"id\": \"002-two\",".to_owned());
         assert_eq!(told, [vec![one.clone(), "mind the gap".to_owned()], vec![one], vec![two]], "{text}");
         for line in ["at 2026-11-18", "it took 12ms", "in 0.031s", "bb099b3c3550 landed", "run yct8bnrr"] {

@@ -9,7 +9,7 @@ use ftl_agents::contract::{MONEY, TOKENS};
 use ftl_core::amount::{AmountError, Unit};
 use ftl_core::run::Terms;
 use ftl_core::value::Name;
-use ftl_process::sandbox::Level;
+use ftl_process::sandbox::SandboxLevel;
 use ftl_settings::roster::Choice;
 use ftl_settings::settings::LandingHow;
 
@@ -99,7 +99,7 @@ pub(crate) struct WorkOptions {
 
     /// How much holds agents and commands of this run back, whatever the settings ask for: full, partial or none
     #[arg(long, value_name = "LEVEL", value_parser = levels(), requires = "reason")]
-    pub(crate) sandbox: Option<Level>,
+    pub(crate) sandbox: Option<SandboxLevel>,
 
     /// The reason for another sandbox, for the record
     #[arg(long, value_name = "TEXT", requires = "sandbox")]
@@ -113,9 +113,9 @@ pub(crate) struct WorkOptions {
 }
 
 /// The levels of sandboxes.
-pub(crate) fn levels() -> impl TypedValueParser<Value = Level> {
-    let words = PossibleValuesParser::new(Level::ALL.map(Level::word));
-    words.map(|word| Level::parse(&word).unwrap_or(Level::Full))
+pub(crate) fn levels() -> impl TypedValueParser<Value = SandboxLevel> {
+    let words = PossibleValuesParser::new(SandboxLevel::ALL.map(SandboxLevel::word));
+    words.map(|word| SandboxLevel::parse(&word).unwrap_or(SandboxLevel::Full))
 }
 
 /// Who works on one run, and how much they may use.

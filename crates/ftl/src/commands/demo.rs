@@ -92,7 +92,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<ExitStatu
 /// Serves the page of the demo while its campaign runs in a process of its own.
 fn on_the_page(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let session = session::open(cli)?;
-    let by = session::named(cli, session.place())?;
+    let by = session::speaker(cli, session.place())?;
     let words = ["campaign", "run", OBJECTIVE, "--land", "ff", "--json"].map(String::from);
     let speaker = orders::Speaker { name: &by, face: "demo" };
     orders::wait_beside(orders::detached(&session, &words, Stdio::null(), speaker)?);

@@ -8,7 +8,7 @@ use ftl_engine::sandboxes::{Inhabitant, Sandboxes};
 use ftl_folder::id;
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_folder::state_folder::StateFolder;
-use ftl_process::sandbox::{Denial, Level, Probe, Reach, Rules, Sandbox, probe};
+use ftl_process::sandbox::{Denial, Probe, Reach, Sandbox, SandboxLevel, SandboxRules, probe};
 use ftl_process::{
     Cancel, Guard, How, MARK, Mark, ProcessExit, ProcessLimits, Spec, Stdin, Stream, Supervisor, own_orphans,
 };
@@ -47,7 +47,7 @@ pub(crate) fn run(cli: &GlobalArgs, what: &SandboxVerb, out: &Out) -> Result<Exi
 fn sandbox_of(
     place: &StateFolder,
     role: &str,
-    level: Level,
+    level: SandboxLevel,
     program: &OsStr,
 ) -> Result<(Sandbox, Vec<(OsString, OsString)>), CommandError> {
     let config = session::config(place)?;
@@ -78,7 +78,7 @@ fn show(place: &StateFolder, role: &str, out: &Out) -> Result<ExitStatus, Comman
     Ok(ExitStatus::Done)
 }
 
-fn as_json(role: &str, require: Level, probe: &Probe, rules: &Rules) -> Json {
+fn as_json(role: &str, require: SandboxLevel, probe: &Probe, rules: &SandboxRules) -> Json {
     let layers: Vec<Json> = probe
         .tries
         .iter()
@@ -106,7 +106,7 @@ fn list_paths(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.display().to_string()).collect()
 }
 
-fn as_text(role: &str, require: Level, probe: &Probe, rules: &Rules) -> String {
+fn as_text(role: &str, require: SandboxLevel, probe: &Probe, rules: &SandboxRules) -> String {
     let mut text = format!("{} {}\n", paint(paint::STRONG, "sandbox of"), safe(role));
     text.push_str(&format!("  level      {require} is required, {} can be had here\n", probe.level));
     for one in &probe.tries {
@@ -200,8 +200,8 @@ pub(crate) fn denials(text: &str) -> Vec<Denial> {
     text.lines().filter_map(line).take(MAX_TOLD).collect()
 }
 
-fn tell(level: Level, ended: &ProcessExit, out: &Out) -> Result<ExitStatus, CommandError> {
-    let denied = if level == Level::None { Vec::new() } else { denials(&ended.err.text()) };
+fn tell(level: SandboxLevel, ended: &ProcessExit, out: &Out) -> Result<ExitStatus, CommandError> {
+    let denied = if level == SandboxLevel::None { Vec::new() } else { denials(&ended.err.text()) };
     let code = match ended.how {
         How::Exited(code) => Some(code),
         How::Signalled(_) | How::Unknown => None,

@@ -10,6 +10,7 @@
 //! [`When::Always`].
 
 mod census;
+pub mod old_failures;
 mod runners;
 #[cfg(test)]
 mod tests;
@@ -26,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub use census::{Census, FailedTest, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
 
+use self::old_failures::{OldFailures, Promise, judge_old_failures};
 use super::command_env::Yard;
-use super::old_failures::{OldFailures, Promise, judge_old_failures};
 use super::report::{self, Channel, TestReport, find_lost};
 use ftl_code::finding::{Finding, FindingKind, Severity, blocks, render_findings};
 use ftl_git::change::Change;

@@ -2,7 +2,7 @@
 
 use ftl_memory::StoredKind;
 use ftl_memory::benchmark::Lot;
-use ftl_memory::effect::{SHARE, Verdict, is_withheld};
+use ftl_memory::effect::{EffectVerdict, SHARE, is_withheld};
 use ftl_memory::history::Author;
 
 use crate::{Memory, now};
@@ -31,7 +31,7 @@ fn simulate(natures: &[Nature], tasks: usize, seed: u64) -> Memory {
     memory
 }
 
-fn verdict(memory: &Memory, name: &str) -> Verdict {
+fn verdict(memory: &Memory, name: &str) -> EffectVerdict {
     let effect = memory.lessons().effect().unwrap();
     effect.lessons.iter().find(|(_, found, _)| found == name).unwrap().2.verdict()
 }
@@ -39,8 +39,8 @@ fn verdict(memory: &Memory, name: &str) -> Verdict {
 #[test]
 fn help_and_harm_are_found() {
     let memory = simulate(&[("needed", 0.95, 0.05), ("poison", 0.2, 0.9), ("idle", 0.7, 0.7)], 1_200, 3);
-    assert_eq!(verdict(&memory, "needed"), Verdict::Helps);
-    assert_eq!(verdict(&memory, "poison"), Verdict::Harms);
+    assert_eq!(verdict(&memory, "needed"), EffectVerdict::Helps);
+    assert_eq!(verdict(&memory, "poison"), EffectVerdict::Harms);
     assert_eq!(memory.lessons().retire_useless(&now()).unwrap(), ["idle", "poison"]);
     assert!(!memory.find(StoredKind::Failure, "needed").is_retired());
     assert!(memory.find(StoredKind::Failure, "poison").is_retired());
@@ -60,7 +60,7 @@ fn no_lift_is_invented() {
     for seed in 0..rounds {
         let memory = simulate(&natures, 400, seed);
         let effect = memory.lessons().effect().unwrap();
-        claimed += u64::from(matches!(effect.verdict(), Verdict::Helps | Verdict::Harms));
+        claimed += u64::from(matches!(effect.verdict(), EffectVerdict::Helps | EffectVerdict::Harms));
         retired += memory.lessons().retire_useless(&now()).unwrap().len();
     }
     // One interval in twenty misses the truth.
@@ -72,9 +72,9 @@ fn no_lift_is_invented() {
 fn little_data_is_called_so() {
     let memory = simulate(&[("needed", 1.0, 0.0)], 12, 1);
     let effect = memory.lessons().effect().unwrap();
-    assert_eq!(effect.verdict(), Verdict::TooLittle);
+    assert_eq!(effect.verdict(), EffectVerdict::TooLittle);
     let json = effect.to_json().to_string();
     assert!(json.starts_with(r#"{"verdict":"too little data","lift":null"#), "{json}");
     let none = Memory::new().lessons().effect().unwrap();
-    assert_eq!((none.verdict(), none.lessons.len()), (Verdict::TooLittle, 0));
+    assert_eq!((none.verdict(), none.lessons.len()), (EffectVerdict::TooLittle, 0));
 }

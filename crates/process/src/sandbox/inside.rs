@@ -23,7 +23,7 @@ use super::access::{self, Access};
 use super::mounts::{Mount, Mounts};
 use super::namespaces::User;
 use super::plan::{Plan, Told, pass, take, tell};
-use super::rules::{Level, is_in};
+use super::rules::{SandboxLevel, is_in};
 use super::{LEVEL_VARIABLE, SANDBOX_WORD, calls, fill, namespaces};
 use crate::signals::ignore_signals;
 use crate::{How, relay};
@@ -56,13 +56,15 @@ pub(crate) fn main() -> i32 {
     let [plan, guard, rest @ ..] = words.as_slice() else { return 1 };
     let (Ok(file), Ok(guard)) = (take(plan, false), take(guard, true)) else { return 1 };
     let carried_out = Plan::read(&file).and_then(|plan| match (plan.sandbox.level, rest) {
-        (Level::Full, []) => outer(&plan, &file, &guard),
-        (Level::Full, [word, user, group]) if word == INNER => {
+        (SandboxLevel::Full, []) => outer(&plan, &file, &guard),
+        (SandboxLevel::Full, [word, user, group]) if word == INNER => {
             let number = |text: &str| text.parse().map_err(io::Error::other);
             inner(&plan, &guard, User { user: number(user)?, group: number(group)? })
         }
-        (Level::Partial, []) => partial(&plan, &guard),
-        (Level::None | Level::Partial | Level::Full, _) => Err(io::Error::other("no such sandbox")),
+        (SandboxLevel::Partial, []) => partial(&plan, &guard),
+        (SandboxLevel::None | SandboxLevel::Partial | SandboxLevel::Full, _) => {
+            Err(io::Error::other("no such sandbox"))
+        }
     });
     match carried_out {
         Ok(code) => code,

@@ -111,7 +111,7 @@ const NAMED_TOOLS: [(&str, &str); 10] = [
 
 /// What is known of the person and the repository for whom commands run.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineFacts {
     /// The environment that the command gets.
     pub env: Vec<(OsString, OsString)>,
     /// The person's home.
@@ -120,7 +120,7 @@ pub struct Machine {
     pub apart: Vec<PathBuf>,
 }
 
-impl Machine {
+impl MachineFacts {
     fn variable(&self, name: &str) -> Option<PathBuf> {
         let value = self.env.iter().find(|(known, _)| known == name).map(|(_, value)| PathBuf::from(value));
         value.filter(|path| path.is_absolute())
@@ -149,7 +149,7 @@ pub fn system_folders() -> Vec<PathBuf> {
 }
 
 /// The folders of tools: those that are known by name, and those of PATH.
-pub fn tool_folders(machine: &Machine) -> Vec<PathBuf> {
+pub fn tool_folders(machine: &MachineFacts) -> Vec<PathBuf> {
     let path = machine.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     let path = path.unwrap_or_default();
     let in_path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
@@ -158,13 +158,13 @@ pub fn tool_folders(machine: &Machine) -> Vec<PathBuf> {
 }
 
 /// The caches that are there.
-pub fn cache_folders(machine: &Machine) -> Vec<PathBuf> {
+pub fn cache_folders(machine: &MachineFacts) -> Vec<PathBuf> {
     let all = machine.in_home(&CACHES).chain(machine.find_named(&NAMED_CACHES));
     existing(all.filter(|folder| !machine.is_too_wide(folder)))
 }
 
 /// What is in a repository comes with its worktree.
-fn is_in_repository(folder: &Path, machine: &Machine) -> bool {
+fn is_in_repository(folder: &Path, machine: &MachineFacts) -> bool {
     machine.apart.iter().any(|apart| folder.starts_with(apart))
 }
 
@@ -188,7 +188,7 @@ mod tests {
             fs::create_dir_all(home.join(folder)).unwrap();
         }
         let path = std::env::join_paths(["own/bin", "repo/bin", ""].map(|name| home.join(name))).unwrap();
-        let machine = Machine {
+        let machine = MachineFacts {
             env: vec![("PATH".into(), path)],
             home: Some(home.clone()),
             apart: vec![home.join("repo")],
@@ -203,7 +203,7 @@ mod tests {
         let made = tempfile::tempdir().unwrap();
         let home = made.path().to_owned();
         let env = vec![("GOROOT".into(), home.clone().into()), ("JAVA_HOME".into(), "/".into())];
-        let machine = Machine { env, home: Some(home), apart: Vec::new() };
+        let machine = MachineFacts { env, home: Some(home), apart: Vec::new() };
         assert_eq!(tool_folders(&machine), Vec::<PathBuf>::new());
     }
 }

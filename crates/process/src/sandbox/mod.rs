@@ -21,11 +21,13 @@ mod program;
 mod rules;
 
 pub(crate) use inside::main;
-pub use machine::{Machine, cache_folders, system_folders, tool_folders};
+pub use machine::{MachineFacts, cache_folders, system_folders, tool_folders};
 pub(crate) use plan::{Plan, Telling, Told};
 pub use probe::{Lack, Probe, Try, probe};
 pub use program::files_of;
-pub use rules::{Bind, Denial, Level, Reach, Relay, Rules, Sandbox, Share, SocketBind, describe};
+pub use rules::{
+    BindMount, Denial, Reach, Relay, Sandbox, SandboxLevel, SandboxRules, Share, SocketBind, describe,
+};
 
 /// The word that makes a program of ours a sandbox.
 pub const SANDBOX_WORD: &str = "__sandbox";

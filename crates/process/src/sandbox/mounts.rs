@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::rules::Rules;
+use super::rules::SandboxRules;
 
 /// How many links are followed on the way to one path.
 const MAX_LINKS: usize = 40;
@@ -81,7 +81,7 @@ pub(super) struct Mounts(pub(super) BTreeMap<PathBuf, Mount>);
 
 impl Mounts {
     /// What rules come to on this machine. What is not there is left out.
-    pub(super) fn of(rules: &Rules) -> Mounts {
+    pub(super) fn of(rules: &SandboxRules) -> Mounts {
         let mut all = Mounts::default();
         for path in &rules.hide {
             all.add_place(path, Mount::Empty);
@@ -230,11 +230,11 @@ mod tests {
         }
         symlink("real", top.join("alias")).unwrap();
         let at = |name: &str| top.join(name);
-        let rules = Rules {
+        let rules = SandboxRules {
             read: vec![at("alias/bin"), at("real"), at("home/.tool"), at("missing")],
             write: vec![at("work")],
             private: vec![at("home"), at("work")],
-            ..Rules::default()
+            ..SandboxRules::default()
         };
         let wanted = ["link alias real", "private home", "read home/.tool", "read real", "write work"];
         assert_eq!(lines(&Mounts::of(&rules), &top), wanted);
@@ -245,11 +245,11 @@ mod tests {
         let made = tempfile::tempdir().unwrap();
         let top = made.path().canonicalize().unwrap();
         fs::create_dir_all(top.join("repo/.ftl/worktrees/a")).unwrap();
-        let rules = Rules {
+        let rules = SandboxRules {
             read: vec![top.clone()],
             hide: vec![top.join("repo")],
             write: vec![top.join("repo/.ftl/worktrees/a")],
-            ..Rules::default()
+            ..SandboxRules::default()
         };
         let mounts = Mounts::of(&rules);
         assert_eq!(lines(&mounts, &top), ["read ", "empty repo", "write repo/.ftl/worktrees/a"]);

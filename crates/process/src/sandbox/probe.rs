@@ -11,7 +11,7 @@ use std::thread;
 use super::access::{self, Access};
 use super::machine::system_folders;
 use super::plan::{Plan, Told};
-use super::rules::{Level, Reach, Rules, Sandbox, Share};
+use super::rules::{Reach, Sandbox, SandboxLevel, SandboxRules, Share};
 use super::{SANDBOX_WORD, calls};
 use crate::{Guard, MARK, Mark};
 
@@ -19,7 +19,7 @@ use crate::{Guard, MARK, Mark};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The best level.
-    pub level: Level,
+    pub level: SandboxLevel,
     /// What each layer said.
     pub tries: Vec<Try>,
 }
@@ -75,9 +75,9 @@ fn look(guard: &Guard) -> Probe {
     };
     let has = |one: &Result<String, Lack>| one.is_ok();
     let level = match (has(&namespaces), has(&landlock) && has(&seccomp)) {
-        (true, true) => Level::Full,
-        (false, true) => Level::Partial,
-        (_, false) => Level::None,
+        (true, true) => SandboxLevel::Full,
+        (false, true) => SandboxLevel::Partial,
+        (_, false) => SandboxLevel::None,
     };
     let of = |layer, works| Try { layer, works };
     Probe {
@@ -108,10 +108,10 @@ fn try_namespaces(guard: &Guard) -> Result<String, Lack> {
     let lack = |why: String| Lack { fix: fix(), why };
     let mark = Mark::new(MARK, "probe").map_err(|error| lack(error.to_string()))?;
     let read = system_folders();
-    let rules = Rules { read, private: vec![PathBuf::from("/tmp")], ..Rules::default() };
+    let rules = SandboxRules { read, private: vec![PathBuf::from("/tmp")], ..SandboxRules::default() };
     let (reach, share) = (Reach::default(), Share::default());
     let plan = Plan {
-        sandbox: Sandbox { level: Level::Full, rules, reach, share },
+        sandbox: Sandbox { level: SandboxLevel::Full, rules, reach, share },
         program: OsString::from("true"),
         args: Vec::new(),
         folder: OsString::from("/"),

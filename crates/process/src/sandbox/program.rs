@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::machine::Machine;
+use super::machine::MachineFacts;
 use crate::programs;
 
 /// How many programs are followed from one that runs another.
@@ -18,7 +18,7 @@ const MAX_INTERPRETERS: usize = 4;
 const MAX_FIRST_LINE: u64 = 512;
 
 /// The files and folders that a program needs, itself first. Nothing where it cannot be found.
-pub fn files_of(program: &OsStr, machine: &Machine) -> Vec<PathBuf> {
+pub fn files_of(program: &OsStr, machine: &MachineFacts) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut next = locate(Path::new(program), machine);
     for _ in 0..MAX_INTERPRETERS {
@@ -37,7 +37,7 @@ pub fn files_of(program: &OsStr, machine: &Machine) -> Vec<PathBuf> {
 }
 
 /// A program by its path, or by its name in PATH.
-fn locate(program: &Path, machine: &Machine) -> Option<PathBuf> {
+fn locate(program: &Path, machine: &MachineFacts) -> Option<PathBuf> {
     if program.is_absolute() {
         return program.exists().then(|| program.to_owned());
     }
@@ -48,7 +48,7 @@ fn locate(program: &Path, machine: &Machine) -> Option<PathBuf> {
 
 /// The package that a file belongs to: all that npm has laid together, an environment of Python, or the folder in
 /// which a language is installed.
-fn package_of(real: &Path, machine: &Machine) -> Option<PathBuf> {
+fn package_of(real: &Path, machine: &MachineFacts) -> Option<PathBuf> {
     let modules =
         real.ancestors().filter(|above| above.file_name().is_some_and(|name| name == "node_modules"));
     let marked = |above: &&Path| {
@@ -104,7 +104,7 @@ mod tests {
         write(&at(".ssh/id"), "key");
         let path = std::env::join_paths([at(".local/bin"), at("node/bin")]).unwrap();
         let machine =
-            Machine { env: vec![("PATH".into(), path)], home: Some(home.clone()), apart: Vec::new() };
+            MachineFacts { env: vec![("PATH".into(), path)], home: Some(home.clone()), apart: Vec::new() };
         let wanted: Vec<PathBuf> =
             [".local/bin/agent", ".agents/lib/node_modules", "/usr/bin/env", "node/bin/node", "node"]
                 .map(|name| home.join(name))
@@ -118,7 +118,7 @@ mod tests {
         let home = made.path().canonicalize().unwrap();
         write(&home.join("agent"), "#!/bin/sh -e\n");
         write(&home.join("package.json"), "{}");
-        let machine = Machine { env: Vec::new(), home: Some(home.clone()), apart: Vec::new() };
+        let machine = MachineFacts { env: Vec::new(), home: Some(home.clone()), apart: Vec::new() };
         let found = files_of(home.join("agent").as_os_str(), &machine);
         assert_eq!(found, [home.join("agent"), PathBuf::from("/bin/sh")]);
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// How much holds a command back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum SandboxLevel {
     /// Nothing but the guard.
     None,
     /// Landlock and seccomp, in the namespaces of the machine.
@@ -20,35 +20,35 @@ pub enum Level {
     Full,
 }
 
-impl Level {
+impl SandboxLevel {
     /// Every level, the weakest first.
-    pub const ALL: [Level; 3] = [Level::None, Level::Partial, Level::Full];
+    pub const ALL: [SandboxLevel; 3] = [SandboxLevel::None, SandboxLevel::Partial, SandboxLevel::Full];
 
     /// The word in settings and reports.
     pub const fn word(self) -> &'static str {
         match self {
-            Level::None => "none",
-            Level::Partial => "partial",
-            Level::Full => "full",
+            SandboxLevel::None => "none",
+            SandboxLevel::Partial => "partial",
+            SandboxLevel::Full => "full",
         }
     }
 
     /// The level of a word.
-    pub fn parse(word: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.word() == word)
+    pub fn parse(word: &str) -> Option<SandboxLevel> {
+        SandboxLevel::ALL.into_iter().find(|level| level.word() == word)
     }
 
     /// The layers that it stands on, as reports name them.
     pub const fn layers(self) -> &'static [&'static str] {
         match self {
-            Level::None => &[],
-            Level::Partial => &["landlock", "seccomp"],
-            Level::Full => &["namespaces", "landlock", "seccomp"],
+            SandboxLevel::None => &[],
+            SandboxLevel::Partial => &["landlock", "seccomp"],
+            SandboxLevel::Full => &["namespaces", "landlock", "seccomp"],
         }
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for SandboxLevel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.word())
     }
@@ -58,9 +58,9 @@ impl fmt::Display for Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     /// How much holds it back.
-    pub level: Level,
+    pub level: SandboxLevel,
     /// What its role may touch.
-    pub rules: Rules,
+    pub rules: SandboxRules,
     /// What this one program needs beside.
     pub reach: Reach,
     /// How much of the machine it may take.
@@ -75,13 +75,13 @@ impl Sandbox {
 }
 
 /// A level as reports name it.
-pub fn describe(level: Level, login: bool) -> String {
-    if login && level == Level::Full { format!("{level}, login visible") } else { level.to_string() }
+pub fn describe(level: SandboxLevel, login: bool) -> String {
+    if login && level == SandboxLevel::Full { format!("{level}, login visible") } else { level.to_string() }
 }
 
 /// What a role may touch. A path stands where it stands outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct SandboxRules {
     /// Files and folders that can be read and run.
     #[serde(with = "paths")]
     pub read: Vec<PathBuf>,
@@ -98,7 +98,7 @@ pub struct Rules {
     #[serde(with = "paths")]
     pub hide: Vec<PathBuf>,
     /// Files and folders that stand at another place inside.
-    pub binds: Vec<Bind>,
+    pub binds: Vec<BindMount>,
     /// Whether it shares the machine's network.
     pub open_network: bool,
 }
@@ -113,7 +113,7 @@ pub struct Reach {
     #[serde(with = "paths")]
     pub write: Vec<PathBuf>,
     /// Files and folders that stand at another place inside, such as the files of a login.
-    pub binds: Vec<Bind>,
+    pub binds: Vec<BindMount>,
     /// Sockets of the machine that are there inside.
     pub sockets: Vec<SocketBind>,
     /// Ports of the own loopback that lead to a socket.
@@ -128,7 +128,7 @@ pub struct Reach {
 
 /// Something that stands at another place inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bind {
+pub struct BindMount {
     /// What it is outside.
     #[serde(with = "path")]
     pub from: PathBuf,
@@ -169,15 +169,15 @@ pub struct Share {
     pub processes: Option<u64>,
 }
 
-impl Rules {
+impl SandboxRules {
     /// The rules and what one program needs beside, as one.
-    pub fn joined(&self, reach: &Reach) -> Rules {
+    pub fn joined(&self, reach: &Reach) -> SandboxRules {
         let mut all = self.clone();
         all.read.extend(reach.read.iter().cloned());
         all.write.extend(reach.write.iter().cloned());
         all.binds.extend(reach.binds.iter().cloned());
         let sockets = reach.sockets.iter();
-        all.binds.extend(sockets.map(|one| Bind {
+        all.binds.extend(sockets.map(|one| BindMount {
             from: one.outside.clone(),
             to: one.inside.clone(),
             writable: true,
@@ -242,20 +242,20 @@ mod tests {
     #[test]
     fn rules_go_over_a_wire_whatever_the_bytes_of_their_paths() {
         let odd = PathBuf::from(OsString::from_vec(vec![b'/', 0xff, b'\n']));
-        let bind = Bind { from: odd.clone(), to: "/x".into(), writable: true };
-        let rules = Rules { read: vec![odd.clone()], binds: vec![bind], ..Rules::default() };
+        let bind = BindMount { from: odd.clone(), to: "/x".into(), writable: true };
+        let rules = SandboxRules { read: vec![odd.clone()], binds: vec![bind], ..SandboxRules::default() };
         let (reach, share) = (Reach { write: vec![odd], ..Reach::default() }, Share::default());
-        let sandbox = Sandbox { level: Level::Full, rules, reach, share };
+        let sandbox = Sandbox { level: SandboxLevel::Full, rules, reach, share };
         let text = serde_json::to_string(&sandbox).unwrap();
         assert_eq!(serde_json::from_str::<Sandbox>(&text).unwrap(), sandbox);
     }
 
     #[test]
     fn a_visible_login_is_said() {
-        assert_eq!(describe(Level::Full, true), "full, login visible");
-        assert_eq!(describe(Level::Full, false), "full");
-        assert_eq!(describe(Level::Partial, true), "partial");
-        assert!(Level::ALL.iter().all(|level| Level::parse(level.word()) == Some(*level)));
-        assert_eq!(Level::parse("fully"), None);
+        assert_eq!(describe(SandboxLevel::Full, true), "full, login visible");
+        assert_eq!(describe(SandboxLevel::Full, false), "full");
+        assert_eq!(describe(SandboxLevel::Partial, true), "partial");
+        assert!(SandboxLevel::ALL.iter().all(|level| SandboxLevel::parse(level.word()) == Some(*level)));
+        assert_eq!(SandboxLevel::parse("fully"), None);
     }
 }

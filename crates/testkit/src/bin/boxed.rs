@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ftl_engine::sandboxes::{Inhabitant, Sandboxes};
 use ftl_folder::state_folder::StateFolder;
-use ftl_process::sandbox::{Level, Reach};
+use ftl_process::sandbox::{Reach, SandboxLevel};
 use ftl_process::{
     Cancel, Guard, How, MARK, Mark, ProcessLimits, Spec, Stdin, Stream, Supervisor, own_orphans,
 };
@@ -26,7 +26,7 @@ fn main() {
         panic!("GUARD LEVEL REPOSITORY WORKTREE ATTEMPTS -- PROGRAM WORDS…");
     };
     own_orphans().unwrap();
-    let level = Level::parse(level.to_str().unwrap()).unwrap();
+    let level = SandboxLevel::parse(level.to_str().unwrap()).unwrap();
     let guard = Guard::of(Path::new(guard));
     let attempts = PathBuf::from(attempts);
     let supervisor = Supervisor::new(guard, &attempts.join("attempts"), &attempts.join("spool")).unwrap();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Sites;
 use crate::executors::{Executor, Job, JobEnd, Report};
 use ftl_gates::Brief;
-use ftl_gates::old_failures::Promise;
+use ftl_gates::verify::old_failures::Promise;
 use ftl_store::StoreError;
 use ftl_store::notebook::Notebook;
 

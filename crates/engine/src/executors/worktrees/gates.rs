@@ -13,7 +13,7 @@ use crate::executors::Job;
 use crate::executors::typed::Done;
 use crate::executors::workspaces::file_text;
 use ftl_gates::integrity::{look_for_answers, tests_below};
-use ftl_gates::red_first::{self, Need};
+use ftl_gates::red_first::{self, RedFirstNeed};
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure, against, signature_of};
 use ftl_gates::{Finding, FindingAllowance, Work, allow, preflight};
 use ftl_git::Oid;
@@ -56,7 +56,7 @@ impl Sites {
             findings.extend(look_for_answers(&change, &brief, &tests_below(&site.folder, &brief)));
         }
         if let (Some(base), VerifyOutcome::Passed) = (&base.ran, ran.outcome)
-            && red_first::look(base, &ran, &change, &brief) == Need::Nothing
+            && red_first::look(base, &ran, &change, &brief) == RedFirstNeed::Nothing
         {
             findings.push(red_first::tell(&[], promise.is_fix));
         }

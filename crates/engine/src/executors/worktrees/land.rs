@@ -29,7 +29,7 @@ use crate::executors::{Job, JobEnd};
 use ftl_folder as folder;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_gates::old_failures::{Promise, judge_old_failures};
+use ftl_gates::verify::old_failures::{Promise, judge_old_failures};
 use ftl_gates::verify::{self, CouldNotRun, RepeatPolicy, VerifyMeasure};
 use ftl_gates::{Restore, blocks, render_findings, restore};
 use ftl_git::change::{Change, Content, EntryKind};

@@ -11,8 +11,8 @@ use super::land::{Judged, put_back, unlooked};
 use super::{Site, Sites};
 use crate::executors::Job;
 use ftl_folder as folder;
-use ftl_gates::red_first::{self, Need};
-use ftl_gates::replay::{self, Replay, Runs};
+use ftl_gates::red_first::{self, RedFirstNeed};
+use ftl_gates::replay::{self, Replay, ReplayRuns};
 use ftl_gates::verify::{CouldNotRun, VerifyMeasure};
 use ftl_gates::{Brief, Finding, Restore, render_findings};
 use ftl_git::MergedTree;
@@ -70,7 +70,7 @@ impl Sites {
                     Err(why @ (CouldNotRun::Machine(_) | CouldNotRun::Cancelled)) => return Err(why),
                     again => again,
                 };
-                let runs = Runs { base: base.ran.as_ref(), work, replay: again.as_ref() };
+                let runs = ReplayRuns { base: base.ran.as_ref(), work, replay: again.as_ref() };
                 let found = replay::judge(&replay, &runs, &brief);
                 replays.findings.extend(found.findings);
                 replays.told.push(found.told);
@@ -95,7 +95,7 @@ impl Sites {
         let is_fix = judged.wish.noted.as_ref().is_some_and(|noted| noted.promise().is_fix);
         let needs = works.iter().zip(&judged.bases).filter_map(|(work, base)| {
             let need = red_first::look(base.ran.as_ref()?, work, judged.change, &brief);
-            if let Need::New(new) = need { Some((work, new)) } else { None }
+            if let RedFirstNeed::New(new) = need { Some((work, new)) } else { None }
         });
         let needs: Vec<(&VerifyMeasure, Vec<String>)> = needs.collect();
         if !is_fix || needs.is_empty() {

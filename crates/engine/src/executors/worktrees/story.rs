@@ -26,7 +26,7 @@ use ftl_code::commands::look::{self, ProbeFolder, ProbeOutput, ProbeReport};
 use ftl_code::commands::{Commands, programs};
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_gates::old_failures::{OldFailures, Promise, judge_old_failures};
+use ftl_gates::verify::old_failures::{OldFailures, Promise, judge_old_failures};
 use ftl_gates::verify::{self, RepeatPolicy, VerifyMeasure, against};
 use ftl_gates::{blocks, render_findings};
 use ftl_git::{GitError, Oid, WorktreeId};

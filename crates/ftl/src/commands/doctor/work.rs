@@ -117,7 +117,7 @@ fn installs_modules(root: &Path) -> Option<&'static str> {
 /// Whether the sandbox that the settings ask for can be had, tried layer by layer.
 fn layers(config: &Config, found: &mut Vec<DoctorFinding>) {
     let require = config.sandbox().require();
-    if require == sandbox::Level::None {
+    if require == sandbox::SandboxLevel::None {
         return;
     }
     let probe = sandbox::probe(&Guard::own());

@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
     /// Opens what a person's command needs. An agent gets nowhere.
     pub(super) fn open(cli: &'a GlobalArgs, out: &'a Out) -> Result<Bench<'a>, CommandError> {
         let place = session::place(cli)?;
-        let by = session::named(cli, &place)?;
+        let by = session::speaker(cli, &place)?;
         let session = session::open(cli)?;
         let stop = signals::stop(out)?;
         let phases = phases(session.library())?;

@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::report::{
+use super::VerifyMeasure;
+use crate::report::{
     NameChange, ReportedTest, TestOutcome, TestReport, bare, compare, is_file_of, name_some,
 };
-use super::verify::VerifyMeasure;
 use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_core::catalogue::spec::Spec;
 use ftl_git::change::Change;

@@ -9,7 +9,7 @@ use ftl_memory::effect::Effect;
 use ftl_memory::history::Author;
 use ftl_records::lessons::now;
 
-use crate::memory::{learn, look};
+use super::{learn, look};
 use crate::words::Edit;
 use crate::{print, word};
 
