@@ -142,7 +142,11 @@ mod tests {
             ("é\n", "x working-tree-encoding=UTF-7\n"),
             ("a\n", "x filter=lfs\n"),
         ] {
-            assert_eq!(seen(commit, attributes, &nothing), FileSource::Commit, "{commit:?} {attributes:?}");
+            assert_eq!(
+                source_after(commit, attributes, &nothing),
+                FileSource::Commit,
+                "{commit:?} {attributes:?}"
+            );
         }
     }
 
