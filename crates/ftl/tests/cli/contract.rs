@@ -12,7 +12,7 @@ use crate::campaigns::{GO, builds, repository, task};
 use crate::lifecycle::phases;
 use crate::runs::ASK;
 use crate::support::{CommandOutcome, Dir};
-use crate::{coding, known};
+use crate::{coding, known, trusting};
 
 /// The table. `# NAME: what prints it` begins a document, `= NAME: what it is` a part of several; behind `#~` and `=~` is
 /// what the tests do not print. Then a line a field: `NAME | TYPE | UNIT | MEANING`. `NAME?` may be missing, and `NAME??` the
@@ -296,6 +296,8 @@ fn documents(printed: &mut Printed) {
     printed.get("man", &dir, &["man"], 0);
     dir.protocol("odd", "STATE: START\n  GOTO: NOWHERE\n");
     printed.get("protocols", &dir, &["protocols"], 0);
+    let clone = trusting::clone_of(&[("ftl.toml", trusting::WIDE)]);
+    printed.get("trust", &clone, &["trust", "--yes"], 0);
 }
 
 /// One task of the lifecycle.

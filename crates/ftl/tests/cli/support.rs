@@ -64,7 +64,9 @@ impl Dir {
     /// repository is written by `fs::write`.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Dir {
         let path = self.path(name);
-        if name == "ftl.toml" || name.starts_with(".ftl/protocols/") || name.starts_with(".ftl/prompts/") {
+        let is_order = |folder: &&str| name.starts_with(*folder) || name.contains(&format!("/{folder}"));
+        if name.ends_with("ftl.toml") || [".ftl/protocols/", ".ftl/prompts/"].iter().any(|one| is_order(&one))
+        {
             self.trust(text.as_ref());
         }
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -16,7 +16,7 @@ const ASKS: &str = "```protocol\nPROTOCOL: asks\nINPUT: objective\nSTATE: START\
 const PLAIN: &str = "```protocol\nPROTOCOL: plain\nSTATE: START\n  RETURN: complete\n```\n";
 
 /// Settings that widen, and some that do not.
-const WIDE: &str = "[limits]\nmoney = 7\n[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n\
+pub(crate) const WIDE: &str = "[limits]\nmoney = 7\n[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n\
     [roles]\ncoder = \"play\"\n";
 const NARROW: &str = "[limits]\nmoney = 7\n[process]\nhard = \"9m\"\n[worktree]\nsetup = \"true\"\ntests = [\"true\"]\n\
     [landing]\nhow = \"branch-only\"\n[policies]\n\"*\" = \"hold\"\n[environment]\ndefaults = false\n";
@@ -25,7 +25,7 @@ const NARROW: &str = "[limits]\nmoney = 7\n[process]\nhard = \"9m\"\n[worktree]\
 const STORY: &[&str] = &["code", "make it better", "--json"];
 
 /// A repository that somebody else made, cloned by the person of the test.
-fn clone_of(files: &[(&str, &str)]) -> Dir {
+pub(crate) fn clone_of(files: &[(&str, &str)]) -> Dir {
     let theirs = Dir::repository();
     for (name, text) in [("a.txt", "a\n"), ("play.toml", "[[scene]]\n[[scene.step]]\nsubmit = {}\n")] {
         put(&theirs, name, text);
