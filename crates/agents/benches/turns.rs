@@ -16,7 +16,7 @@ use ftl_agents::scripted::{Script, Scripted};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_testkit::model_server::ModelServer;
-use ftl_testkit::speakers::{Clerk, allowance, desk, endpoint, order};
+use ftl_testkit::speakers::{RecordingHost, allowance, endpoint, host, order};
 use serde_json::json;
 
 const TURNS: usize = 300;
@@ -84,7 +84,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 /// The first turn of fresh sessions against the same request by a bare client.
 fn latency(url: &str, dialect: Dialect) {
     let folder = tempfile::tempdir().unwrap();
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let backend = model(endpoint(dialect, url));
     let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let path = match dialect {
@@ -98,7 +98,7 @@ fn latency(url: &str, dialect: Dialect) {
             "function": { "name": "submit", "parameters": {} } }] });
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        let mut session = backend.open(ordered(folder.path()), desk(&clerk)).unwrap();
+        let mut session = backend.open(ordered(folder.path()), host(&clerk)).unwrap();
         let began = Instant::now();
         assert!(matches!(session.turn(&words), Ok(TurnRest::Submitted(_))));
         ours.push(began.elapsed());
@@ -135,8 +135,8 @@ fn crowd(url: &str) {
         let running: Vec<_> = (0..SESSIONS)
             .map(|_| {
                 scope.spawn(|| {
-                    let clerk = Arc::new(Clerk::new(&allowance(9)));
-                    let mut session = backend.open(ordered(folder.path()), desk(&clerk)).unwrap();
+                    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
+                    let mut session = backend.open(ordered(folder.path()), host(&clerk)).unwrap();
                     let began = Instant::now();
                     for _ in 0..5 {
                         session.turn(&[PromptPart::new(PartKind::Task, "Do it.")]).unwrap();
@@ -167,9 +167,9 @@ fn scripts() {
     let backend = Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     let began = Instant::now();
     for _ in 0..1000 {
-        let clerk = Arc::new(Clerk::new(&allowance(9)));
+        let clerk = Arc::new(RecordingHost::new(&allowance(9)));
         let words = [PromptPart::new(PartKind::Task, "Do it.")];
-        assert!(converse(&backend, ordered(folder.path()), &words, &desk(&clerk)).outcome.is_ok());
+        assert!(converse(&backend, ordered(folder.path()), &words, &host(&clerk)).outcome.is_ok());
     }
     println!("1,000 scripted sessions that write a file: {:?}", began.elapsed());
 }

@@ -55,7 +55,7 @@ pub trait Backend: Send + Sync {
     fn open(
         &self,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
     ) -> Result<Box<dyn AgentSession>, AgentError>;
 }
 
@@ -198,7 +198,7 @@ pub struct SessionOrder {
     /// Who starts the agent's own program; nothing where no program may be started.
     pub launcher: Option<Arc<dyn Launcher>>,
     /// Where the agent's own program finds the tools of its state; nothing where it has no way to them.
-    pub lobby: Option<Lobby>,
+    pub mcp_endpoint: Option<McpEndpoint>,
     /// An earlier session of the same author, to go on in. A backend that cannot, or whose agent does not know
     /// it any more, opens a new one: the prompt says all that is needed either way.
     pub earlier: Option<String>,
@@ -267,7 +267,7 @@ pub trait CommandRunner: Send + Sync + fmt::Debug {
         command: &str,
         folder: &Path,
         limit: Duration,
-        desk: &dyn SessionHost,
+        host: &dyn SessionHost,
     ) -> Result<Ran, CommandFailure>;
 }
 
@@ -294,7 +294,7 @@ pub struct Ran {
 
 /// Where windows are made, and which program serves them. The engine hands one in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lobby {
+pub struct McpEndpoint {
     /// A folder that only we can enter; its path is short, for a socket's path has 107 bytes at most.
     pub folder: PathBuf,
     /// The program that speaks MCP for a window, with its words.
@@ -405,14 +405,14 @@ pub fn converse(
     backend: &dyn Backend,
     order: SessionOrder,
     words: &[PromptPart],
-    desk: &Arc<dyn SessionHost>,
+    host: &Arc<dyn SessionHost>,
 ) -> ConversationEnd {
     let answer = order.answer.clone();
-    let mut session = match backend.open(order, desk.clone()) {
+    let mut session = match backend.open(order, host.clone()) {
         Ok(session) => session,
         Err(trouble) => return ConversationEnd { outcome: Err(trouble), unknown: BTreeSet::new() },
     };
-    let outcome = until_it_fits(&mut *session, &answer, words, &**desk);
+    let outcome = until_it_fits(&mut *session, &answer, words, &**host);
     let unknown = session.unknown();
     session.close();
     ConversationEnd { outcome, unknown }
@@ -422,7 +422,7 @@ fn until_it_fits(
     session: &mut dyn AgentSession,
     answer: &Schema,
     words: &[PromptPart],
-    desk: &dyn SessionHost,
+    host: &dyn SessionHost,
 ) -> Result<AgentAnswer, AgentError> {
     let mut rest = session.turn(words)?;
     let own = Misfits::default();
@@ -433,7 +433,7 @@ fn until_it_fits(
         };
         let denied = session.denied().map(|denied| format!("\n- {denied}")).unwrap_or_default();
         let text = session.misfits().unwrap_or(&own).refuse(&format!("{faults}{denied}"))?;
-        desk.on_message(&text);
+        host.on_message(&text);
         rest = session.turn(&[PromptPart::new(PartKind::Feedback, text)])?;
     }
 }

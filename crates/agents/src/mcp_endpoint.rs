@@ -20,7 +20,7 @@ use ftl_process::sandbox::{Reach, SocketBind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::contract::{Lobby, MAX_ANSWER_BYTES};
+use crate::contract::{MAX_ANSWER_BYTES, McpEndpoint};
 use crate::launch::Waker;
 
 /// The variable that tells `ftl mcp` where its window is.
@@ -70,7 +70,7 @@ struct Answered {
 
 /// A call that the agent's program made through a window.
 #[derive(Debug)]
-pub struct Knock {
+pub struct McpCall {
     /// The name of the tool.
     pub tool: String,
     /// The arguments of the call.
@@ -87,7 +87,7 @@ pub enum ToolAnswer {
     Failed(String),
 }
 
-impl Knock {
+impl McpCall {
     /// Answers it: this goes back to the agent.
     pub fn answer(self, back: ToolAnswer) {
         let (ok, text) = match back {
@@ -100,11 +100,11 @@ impl Knock {
 
 /// A window. Dropping it closes it.
 #[derive(Debug)]
-pub struct Window {
+pub struct McpBridge {
     path: PathBuf,
-    calls: Receiver<Knock>,
+    calls: Receiver<McpCall>,
     room: Arc<Room>,
-    lobby: Lobby,
+    mcp_endpoint: McpEndpoint,
 }
 
 /// What the threads of a window share.
@@ -117,10 +117,10 @@ struct Room {
     waker: Mutex<Option<Waker>>,
 }
 
-impl Window {
+impl McpBridge {
     /// Opens a window with these tools, under a name that belongs to one session.
-    pub fn open(lobby: &Lobby, name: &str, offers: Vec<Offer>) -> io::Result<Window> {
-        let path = lobby.folder.join(name);
+    pub fn open(mcp_endpoint: &McpEndpoint, name: &str, offers: Vec<Offer>) -> io::Result<McpBridge> {
+        let path = mcp_endpoint.folder.join(name);
         let listener = UnixListener::bind(&path)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let (send, calls) = channel();
@@ -134,19 +134,19 @@ impl Window {
         std::thread::Builder::new()
             .name(String::from("window"))
             .spawn(move || receive(&listener, &inside, &send))?;
-        Ok(Window { path, calls, room, lobby: lobby.clone() })
+        Ok(McpBridge { path, calls, room, mcp_endpoint: mcp_endpoint.clone() })
     }
 
     /// How an agent is told to reach it.
     pub fn server(&self) -> Server {
         let env = vec![(VARIABLE.to_owned(), self.path.to_string_lossy().into_owned())];
-        Server { program: self.lobby.program.clone(), args: self.lobby.args.clone(), env }
+        Server { program: self.mcp_endpoint.program.clone(), args: self.mcp_endpoint.args.clone(), env }
     }
 
     /// What a program needs to reach it from a sandbox.
     pub fn reach(&self) -> Reach {
         let socket = SocketBind { outside: self.path.clone(), inside: self.path.clone() };
-        Reach { read: vec![self.lobby.program.clone()], sockets: vec![socket], ..Reach::default() }
+        Reach { read: vec![self.mcp_endpoint.program.clone()], sockets: vec![socket], ..Reach::default() }
     }
 
     /// Has the session woken by each call from now on, and by those that it has not taken yet.
@@ -156,12 +156,12 @@ impl Window {
     }
 
     /// The next call, within a time.
-    pub fn next(&self, limit: Duration) -> Option<Knock> {
+    pub fn next(&self, limit: Duration) -> Option<McpCall> {
         self.calls.recv_timeout(limit).ok()
     }
 }
 
-impl Drop for Window {
+impl Drop for McpBridge {
     fn drop(&mut self) {
         self.room.closed.store(true, Ordering::Release);
         for visitor in self.room.visitors().values() {
@@ -183,7 +183,7 @@ impl Room {
     }
 }
 
-fn receive(listener: &UnixListener, room: &Arc<Room>, calls: &Sender<Knock>) {
+fn receive(listener: &UnixListener, room: &Arc<Room>, calls: &Sender<McpCall>) {
     let mut number = 0;
     while let Ok((stream, _)) = listener.accept() {
         if room.closed.load(Ordering::Acquire) {
@@ -197,7 +197,7 @@ fn receive(listener: &UnixListener, room: &Arc<Room>, calls: &Sender<Knock>) {
     }
 }
 
-fn let_in(number: u64, stream: UnixStream, room: &Arc<Room>, calls: &Sender<Knock>) -> io::Result<()> {
+fn let_in(number: u64, stream: UnixStream, room: &Arc<Room>, calls: &Sender<McpCall>) -> io::Result<()> {
     room.visitors().insert(number, stream.try_clone()?);
     let (inside, calls) = (room.clone(), calls.clone());
     let visitor = move || {
@@ -212,7 +212,7 @@ fn let_in(number: u64, stream: UnixStream, room: &Arc<Room>, calls: &Sender<Knoc
     thread.map(drop)
 }
 
-fn converse(stream: &UnixStream, room: &Room, calls: &Sender<Knock>) -> io::Result<()> {
+fn converse(stream: &UnixStream, room: &Room, calls: &Sender<McpCall>) -> io::Result<()> {
     let mut out = stream;
     write_line(&mut out, &room.offers)?;
     let mut lines = BufReader::new(stream);
@@ -226,10 +226,10 @@ fn converse(stream: &UnixStream, room: &Room, calls: &Sender<Knock>) -> io::Resu
     Ok(())
 }
 
-fn handed_in(asked: Asked, room: &Room, calls: &Sender<Knock>) -> Answered {
+fn handed_in(asked: Asked, room: &Room, calls: &Sender<McpCall>) -> Answered {
     let (reply, answer) = channel();
     let gone = || Answered { ok: false, text: String::from("the session is over") };
-    if calls.send(Knock { tool: asked.tool, args: asked.args, reply }).is_err() {
+    if calls.send(McpCall { tool: asked.tool, args: asked.args, reply }).is_err() {
         return gone();
     }
     room.waker().iter().for_each(Waker::wake);
@@ -302,11 +302,11 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    fn lobby() -> (tempfile::TempDir, Lobby) {
+    fn mcp_endpoint() -> (tempfile::TempDir, McpEndpoint) {
         let folder = tempfile::tempdir().unwrap();
-        let lobby =
-            Lobby { folder: folder.path().to_owned(), program: "ftl".into(), args: vec!["mcp".into()] };
-        (folder, lobby)
+        let mcp_endpoint =
+            McpEndpoint { folder: folder.path().to_owned(), program: "ftl".into(), args: vec!["mcp".into()] };
+        (folder, mcp_endpoint)
     }
 
     fn offer() -> Vec<Offer> {
@@ -315,8 +315,8 @@ mod tests {
 
     #[test]
     fn a_call_goes_in_and_its_answer_comes_out() {
-        let (_folder, lobby) = lobby();
-        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let (_folder, mcp_endpoint) = mcp_endpoint();
+        let window = McpBridge::open(&mcp_endpoint, "one", offer()).unwrap();
         let server = window.server();
         assert_eq!(
             (server.args.as_slice(), server.env[0].0.as_str()),
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn a_window_that_is_closed_keeps_nobody_waiting() {
-        let (_folder, lobby) = lobby();
-        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let (_folder, mcp_endpoint) = mcp_endpoint();
+        let window = McpBridge::open(&mcp_endpoint, "one", offer()).unwrap();
         let path = PathBuf::from(&window.server().env[0].1);
         let at = path.clone();
         let visitor = std::thread::spawn(move || Visit::at(&at).unwrap().call("submit", json!({})));
@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn garbage_is_told_and_a_line_has_a_limit() {
-        let (_folder, lobby) = lobby();
-        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let (_folder, mcp_endpoint) = mcp_endpoint();
+        let window = McpBridge::open(&mcp_endpoint, "one", offer()).unwrap();
         let path = PathBuf::from(&window.server().env[0].1);
         let mut visit = Visit::at(&path).unwrap();
         visit.stream.get_mut().write_all(b"{ nonsense\n").unwrap();
@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn a_window_has_room_for_so_many() {
-        let (_folder, lobby) = lobby();
-        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let (_folder, mcp_endpoint) = mcp_endpoint();
+        let window = McpBridge::open(&mcp_endpoint, "one", offer()).unwrap();
         let path = PathBuf::from(&window.server().env[0].1);
         let visits: Vec<Visit> = (0..MAX_VISITORS).map(|_| Visit::at(&path).unwrap()).collect();
         assert!(Visit::at(&path).is_err());

@@ -32,8 +32,8 @@ impl Quiet {
     }
 
     /// How long to wait this time.
-    pub(crate) fn wait(&mut self, desk: &dyn SessionHost) -> Duration {
-        if desk.cancel_token().is_none() {
+    pub(crate) fn wait(&mut self, host: &dyn SessionHost) -> Duration {
+        if host.cancel_token().is_none() {
             return self.first;
         }
         let now = self.now;
@@ -47,7 +47,7 @@ pub trait Timing: Send + Sync {
     /// How much time has passed since some moment.
     fn now(&self) -> Duration;
     /// Lets a time pass; whether the session host still wants the answer.
-    fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool;
+    fn pause(&self, time: Duration, host: &dyn SessionHost) -> bool;
     /// A random number from all of `u64`.
     fn throw(&self) -> u64;
 }
@@ -76,12 +76,12 @@ impl Timing for RealTime {
         self.began.elapsed()
     }
 
-    fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool {
-        if let Some(cancel) = desk.cancel_token() {
+    fn pause(&self, time: Duration, host: &dyn SessionHost) -> bool {
+        if let Some(cancel) = host.cancel_token() {
             return cancel.pause(time);
         }
         let end = Instant::now() + time;
-        while !desk.is_cancelled() {
+        while !host.is_cancelled() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;

@@ -53,7 +53,7 @@ fn a_model_without_calls_works_by_a_schema() {
     use ftl_agents::secrets::Secrets;
     use ftl_agents::timing::RealTime;
     use ftl_testkit::model_server::ModelServer;
-    use ftl_testkit::speakers::{Clerk, allowance, desk, endpoint, order};
+    use ftl_testkit::speakers::{RecordingHost, allowance, endpoint, host, order};
     use serde_json::json;
 
     let call = |tool: &str, args: serde_json::Value| json!({ "json": { "tool": tool, "arguments": args }, "usage": { "in": 5, "out": 5 } });
@@ -70,9 +70,9 @@ fn a_model_without_calls_works_by_a_schema() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("src")).unwrap();
     let allowed = allowance(9);
-    let clerk = Arc::new(Clerk::new(&allowed));
+    let clerk = Arc::new(RecordingHost::new(&allowed));
     let words = [PromptPart::new(PartKind::Task, "Do it.")];
-    let ended = converse(&backend, order(folder.path(), &allowed), &words, &desk(&clerk));
+    let ended = converse(&backend, order(folder.path(), &allowed), &words, &host(&clerk));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))));
     assert_eq!(std::fs::read_to_string(folder.path().join("src/new.txt")).unwrap(), "text");
     assert!(!folder.path().join("other.txt").exists(), "it is denied like any other");

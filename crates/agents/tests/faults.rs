@@ -24,13 +24,13 @@ use ftl_agents::timing::{RealTime, RetryPolicy, Timing};
 use ftl_core::tool_policy::ToolAllowance;
 use ftl_core::value::Name;
 use ftl_testkit::model_server::ModelServer;
-use ftl_testkit::speakers::{Clerk, FakeTime, KEY, allowance, desk, endpoint, order};
+use ftl_testkit::speakers::{FakeTime, KEY, RecordingHost, allowance, endpoint, host, order};
 use serde_json::{Value as Json, json};
 
 /// A server with one scenario, and what speaks to it.
 struct Room {
     folder: tempfile::TempDir,
-    clerk: Arc<Clerk>,
+    clerk: Arc<RecordingHost>,
     server: ModelServer,
     allowance: ToolAllowance,
 }
@@ -41,7 +41,7 @@ impl Room {
         std::fs::create_dir(folder.path().join("src")).unwrap();
         let allowance = allowance(50);
         let server = ModelServer::start(json!({ "case": { "steps": steps } })).unwrap();
-        Room { folder, clerk: Arc::new(Clerk::new(&allowance)), server, allowance }
+        Room { folder, clerk: Arc::new(RecordingHost::new(&allowance)), server, allowance }
     }
 
     fn endpoint(&self, dialect: Dialect) -> ModelEndpoint {
@@ -54,7 +54,7 @@ impl Room {
 
     fn ask(&self, endpoint: ModelEndpoint, timing: Arc<dyn Timing>) -> ConversationEnd {
         let model = Model::new(endpoint, Arc::new(Secrets::new()), timing);
-        converse(&model, self.order(), &[PromptPart::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
+        converse(&model, self.order(), &[PromptPart::new(PartKind::Task, "Do it.")], &host(&self.clerk))
     }
 
     fn quick(&self, dialect: Dialect) -> ConversationEnd {
@@ -204,7 +204,7 @@ fn an_answer_that_takes_too_long_in_all_is_ended() {
         SessionLimits { silence: Duration::from_secs(5), whole: Duration::from_millis(400), requests: 9 };
     let model = Model::new(room.endpoint(Dialect::Chat), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     let order = SessionOrder { limits, ..room.order() };
-    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "x")], &desk(&room.clerk));
+    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "x")], &host(&room.clerk));
     assert!(
         matches!(&ended.outcome, Err(AgentError::TimedOut(why)) if why.contains("longer than 400ms")),
         "{ended:?}"
@@ -233,7 +233,7 @@ fn a_wrong_key_is_told_once_and_never_shown() {
         secrets.hide(KEY);
         let model = Model::new(room.endpoint(dialect), Arc::new(secrets), Arc::new(RealTime::new()));
         let ended =
-            converse(&model, room.order(), &[PromptPart::new(PartKind::Task, "x")], &desk(&room.clerk));
+            converse(&model, room.order(), &[PromptPart::new(PartKind::Task, "x")], &host(&room.clerk));
         let wanted = format!("{} refuses: 401: invalid key [hidden], and [hidden] too", dialect.word());
         assert_eq!(ended.outcome, Err(AgentError::CouldNotRun(wanted)));
         assert_eq!(room.server.log().len(), 1);
@@ -249,10 +249,10 @@ fn a_cancelled_stream_ends_while_the_server_hangs() {
         let model = Model::new(room.endpoint(dialect), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
         let order = SessionOrder { limits: SessionLimits::default(), ..room.order() };
         std::thread::scope(|scope| {
-            let desk = desk(&room.clerk);
+            let host = host(&room.clerk);
             let model = &model;
             let talking =
-                scope.spawn(move || converse(model, order, &[PromptPart::new(PartKind::Task, "x")], &desk));
+                scope.spawn(move || converse(model, order, &[PromptPart::new(PartKind::Task, "x")], &host));
             room.server.wait_until_stalled();
             room.clerk.cancel();
             let cancelled = Instant::now();
@@ -323,7 +323,7 @@ fn a_small_model_that_fills_lists_comes_to_an_answer() {
     let endpoint =
         ModelEndpoint { calls: Calls::Schema, max_output: Some(200), ..room.endpoint(Dialect::Chat) };
     let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
-    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "Plan.")], &desk(&room.clerk));
+    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "Plan.")], &host(&room.clerk));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "approach": "again and again" }))));
     assert_eq!(room.clerk.snapshot().total(TURNS), 1);
 }
@@ -358,7 +358,7 @@ fn a_long_conversation_is_shortened_and_keeps_what_it_must() {
             PromptPart::new(PartKind::Task, "THE TASK"),
             PromptPart::new(PartKind::Feedback, "THE FEEDBACK"),
         ];
-        is_done(&converse(&model, room.order(), &words, &desk(&room.clerk)));
+        is_done(&converse(&model, room.order(), &words, &host(&room.clerk)));
         let log = room.server.log();
         assert_eq!(log.len(), 13);
         let sizes: Vec<usize> = log.iter().map(|entry| entry["body"].to_string().len()).collect();
@@ -407,7 +407,7 @@ fn an_endpoint_gets_only_so_many_requests_at_a_time() {
                     &model,
                     room.order(),
                     &[PromptPart::new(PartKind::Task, "x")],
-                    &desk(&room.clerk),
+                    &host(&room.clerk),
                 );
                 is_done(&ended);
             });
@@ -419,7 +419,7 @@ fn an_endpoint_gets_only_so_many_requests_at_a_time() {
 #[test]
 fn seats_are_taken_in_the_order_of_asking() {
     let seats = ConcurrencyLimit::new(1);
-    let clerk = Clerk::new(&allowance(1));
+    let clerk = RecordingHost::new(&allowance(1));
     let order = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let first = seats.take(&clerk).unwrap();
@@ -447,7 +447,7 @@ fn a_model_without_a_price_has_no_known_cost() {
     let room = Room::new(json!([submit()]));
     let model = Model::new(room.endpoint(Dialect::Chat), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     let order = SessionOrder { model: Some("other".into()), ..room.order() };
-    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "x")], &desk(&room.clerk));
+    let ended = converse(&model, order, &[PromptPart::new(PartKind::Task, "x")], &host(&room.clerk));
     is_done(&ended);
     assert_eq!(ended.unknown, BTreeSet::from([Name::from(MONEY)]));
     assert_eq!(room.server.log()[0]["model"], "other");

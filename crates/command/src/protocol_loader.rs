@@ -77,7 +77,7 @@ pub enum LoadedTarget {
     /// A protocol, by its name.
     Protocol(String),
     /// A document that defines no protocol, by its place in the library.
-    Stray(u32),
+    OrphanDocument(u32),
     /// A document that could not be read.
     Unreadable(Unreadable),
 }
@@ -101,9 +101,9 @@ impl LoadedProtocols {
             words.iter().map(|word| ProtocolArg::parse(word, is_protocol)).collect();
         let placed: Vec<Placed> = asked.into_iter().map(|one| stack.place(one)).collect();
         let library = Library::load(stack.sources, Catalogue::standard());
-        let shelf = LoadedProtocols { library, left_out: stack.left_out, paths: stack.paths };
-        let found = placed.into_iter().map(|one| shelf.find(one)).collect::<Result<Vec<_>, _>>()?;
-        Ok((shelf, found))
+        let loaded = LoadedProtocols { library, left_out: stack.left_out, paths: stack.paths };
+        let found = placed.into_iter().map(|one| loaded.find(one)).collect::<Result<Vec<_>, _>>()?;
+        Ok((loaded, found))
     }
 
     /// The file that a protocol was read from; none for a built-in one.
@@ -121,8 +121,9 @@ impl LoadedProtocols {
             Placed::Nowhere(unreadable) => Ok(LoadedTarget::Unreadable(unreadable)),
             Placed::At(file) => {
                 let own = self.library.names().find(|(_, one)| *one == file);
-                Ok(own
-                    .map_or(LoadedTarget::Stray(file), |(name, _)| LoadedTarget::Protocol(name.to_string())))
+                Ok(own.map_or(LoadedTarget::OrphanDocument(file), |(name, _)| {
+                    LoadedTarget::Protocol(name.to_string())
+                }))
             }
             Placed::Called(name) => self.find_name(&name),
         }
@@ -136,7 +137,7 @@ impl LoadedProtocols {
         }
         let stem = |file: u32| self.library.sources()[file as usize].stem();
         if let Some((file, _)) = self.library.strays().iter().find(|(file, _)| stem(*file) == name) {
-            return Ok(LoadedTarget::Stray(*file));
+            return Ok(LoadedTarget::OrphanDocument(*file));
         }
         match self.library.names().any(|(known, _)| &**known == name) {
             true => Ok(LoadedTarget::Protocol(name.to_owned())),

@@ -22,11 +22,11 @@ pub fn open(cli: &GlobalArgs) -> Result<Records, CommandError> {
 }
 
 /// The records of the campaign that was named, or of the current one.
-fn named_campaign(cli: &GlobalArgs, paper: Records) -> Result<Records, CommandError> {
-    paper.finish_interrupted_move().map_err(|error| failure(&error))?;
+fn named_campaign(cli: &GlobalArgs, records: Records) -> Result<Records, CommandError> {
+    records.finish_interrupted_move().map_err(|error| failure(&error))?;
     match &cli.campaign {
-        Some(id) => paper.for_campaign(id).map_err(|error| failure(&error)),
-        None => Ok(paper),
+        Some(id) => records.for_campaign(id).map_err(|error| failure(&error)),
+        None => Ok(records),
     }
 }
 
@@ -65,8 +65,8 @@ pub fn failure(error: &RecordError) -> CommandError {
 }
 
 /// Says what a person should also hear, beside the answer.
-pub fn tell(out: &Out, paper: &Records) {
-    for notice in paper.notices() {
+pub fn tell(out: &Out, records: &Records) {
+    for notice in records.notices() {
         out.note(&notice);
     }
 }
@@ -74,10 +74,10 @@ pub fn tell(out: &Out, paper: &Records) {
 /// Does something with the records, and says what there is to say of it.
 pub fn with<T>(
     out: &Out,
-    paper: &Records,
+    records: &Records,
     work: impl FnOnce(&Records) -> Result<T, RecordError>,
 ) -> Result<T, CommandError> {
-    let done = work(paper);
-    tell(out, paper);
+    let done = work(records);
+    tell(out, records);
     done.map_err(|error| failure(&error))
 }

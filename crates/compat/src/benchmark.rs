@@ -36,7 +36,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<ExitS
             print(out, &benchmark::generate(*failures, *patterns, benchmark::SEED, &now))
         }
         Benchmark::Run => {
-            let paper = open(cli)?;
+            let records = open(cli)?;
             let all =
                 [retrieval(&now)?, matching(&now)?, benchmark::learning_records(10, 5, &now), pruning(&now)?];
             let meta = Object::new()
@@ -45,7 +45,7 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<ExitS
                 .with("note", "learning is a simulation; its rate of learning is assumed");
             let results =
                 Json::from(Object::new().with("metadata", meta).with("results", rows(&all.concat())));
-            let file = paper.place().state().join(RESULTS);
+            let file = records.place().state().join(RESULTS);
             let written = ftl_folder::make(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
                 ftl_folder::state_folder::replace(&file, format!("{}\n", results.pretty()).as_bytes())
             });
@@ -89,7 +89,7 @@ fn report(cli: &GlobalArgs, input: Option<&Path>, out: &Out) -> Result<ExitStatu
     let text = match input {
         Some(file) => text_of(file)?,
         None => {
-            let kept = look(cli)?.map(|paper| paper.place().state().join(RESULTS));
+            let kept = look(cli)?.map(|records| records.place().state().join(RESULTS));
             let kept = kept.filter(|file| file.is_file()).ok_or_else(|| {
                 CommandError::new(
                     "there are no results",

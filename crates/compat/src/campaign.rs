@@ -19,35 +19,40 @@ pub fn run(cli: &GlobalArgs, verb: &CampaignVerb, out: &Out) -> Result<ExitStatu
     let now = clock::local();
     match verb {
         CampaignVerb::Create { objective, framework } => {
-            let made =
-                with(out, &open(cli)?, |paper| paper.create_campaign(objective, framework.as_deref(), &now))?;
+            let made = with(out, &open(cli)?, |records| {
+                records.create_campaign(objective, framework.as_deref(), &now)
+            })?;
             print(out, &made.to_json())
         }
         CampaignVerb::AddTasks => {
             let text = text_of(Path::new("-"))?;
-            with(out, &existing(cli)?, |paper| paper.add_tasks_lax(&text, &now))?;
+            with(out, &existing(cli)?, |records| records.add_tasks_lax(&text, &now))?;
             word(out, "Tasks added")
         }
         CampaignVerb::UpdateTask { seq, status } => {
-            with(out, &existing(cli)?, |paper| paper.update_task(seq, status, &now))?;
+            with(out, &existing(cli)?, |records| records.update_task(seq, status, &now))?;
             word(out, &format!("Task {seq} \u{2192} {status}"))
         }
         CampaignVerb::PropagateBlocks => {
-            let Some(paper) = look(cli)? else { return word(out, NOTHING_BLOCKED) };
-            match with(out, &paper, |paper| paper.propagate_blocks(&now))?.as_slice() {
+            let Some(records) = look(cli)? else { return word(out, NOTHING_BLOCKED) };
+            match with(out, &records, |records| records.propagate_blocks(&now))?.as_slice() {
                 [] => word(out, NOTHING_BLOCKED),
                 seqs => word(out, &format!("Propagated blocks to: {}", seqs.join(", "))),
             }
         }
         CampaignVerb::Complete { summary } => {
-            let closed =
-                with(out, &existing(cli)?, |paper| paper.complete_campaign(summary.as_deref(), &[], &now))?;
+            let closed = with(out, &existing(cli)?, |records| {
+                records.complete_campaign(summary.as_deref(), &[], &now)
+            })?;
             print(out, &closed.to_json())
         }
         CampaignVerb::MergeRevisedPlan { file } => merge(cli, file, &now, out),
         CampaignVerb::Export { file, start, end } => {
-            let paper = open(cli)?;
-            print(out, &with(out, &paper, |paper| paper.export(file, start.as_deref(), end.as_deref()))?)
+            let records = open(cli)?;
+            print(
+                out,
+                &with(out, &records, |records| records.export(file, start.as_deref(), end.as_deref()))?,
+            )
         }
         CampaignVerb::NextTask
         | CampaignVerb::ReadyTasks
@@ -71,29 +76,29 @@ fn existing(cli: &GlobalArgs) -> Result<Records, CommandError> {
 }
 
 fn show(cli: &GlobalArgs, verb: &CampaignVerb, out: &Out) -> Result<ExitStatus, CommandError> {
-    let Some(paper) = look(cli)? else { return print(out, &nothing(verb)) };
-    print(out, &with(out, &paper, |paper| print_verb(paper, verb))?)
+    let Some(records) = look(cli)? else { return print(out, &nothing(verb)) };
+    print(out, &with(out, &records, |records| print_verb(records, verb))?)
 }
 
 /// What a verb that only looks prints.
-fn print_verb(paper: &Records, verb: &CampaignVerb) -> Result<Json, RecordError> {
+fn print_verb(records: &Records, verb: &CampaignVerb) -> Result<Json, RecordError> {
     match verb {
-        CampaignVerb::History => return paper.history(),
-        CampaignVerb::Fingerprint => return paper.fingerprint(),
+        CampaignVerb::History => return records.history(),
+        CampaignVerb::Fingerprint => return records.fingerprint(),
         CampaignVerb::FindSimilar(asked) => {
-            return paper.find_similar(asked.threshold, asked.max, &alike);
+            return records.find_similar(asked.threshold, asked.max, &alike);
         }
-        CampaignVerb::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
+        CampaignVerb::CascadeStatus => return Ok(views::cascade(&records.cascade()?)),
         _ => {}
     }
-    let Some(campaign) = paper.campaign()? else { return Ok(nothing(verb)) };
+    let Some(campaign) = records.campaign()? else { return Ok(nothing(verb)) };
     Ok(match verb {
         CampaignVerb::NextTask => campaign.ready()?.first().map_or(Json::Null, |one| one.to_json()),
         CampaignVerb::ReadyTasks => Json::Array(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
         CampaignVerb::Active if !campaign.is_active() => Json::Null,
-        CampaignVerb::GetReplanInput => campaign.replan_input(&paper.evidence()?),
-        CampaignVerb::Summary => campaign.summary(&paper.evidence()?),
-        CampaignVerb::CascadeAnalysis => campaign.cascade_analysis(&paper.evidence()?)?,
+        CampaignVerb::GetReplanInput => campaign.replan_input(&records.evidence()?),
+        CampaignVerb::Summary => campaign.summary(&records.evidence()?),
+        CampaignVerb::CascadeAnalysis => campaign.cascade_analysis(&records.evidence()?)?,
         _ => campaign.to_json(),
     })
 }
@@ -115,7 +120,7 @@ fn nothing(verb: &CampaignVerb) -> Json {
 
 /// A revision that is refused changes nothing and says why in the answer, as its scripts expect.
 fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<ExitStatus, CommandError> {
-    let paper = existing(cli)?;
+    let records = existing(cli)?;
     let refused = |message: &str| {
         Json::object([
             ("error", Json::from(message)),
@@ -123,7 +128,7 @@ fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<ExitStat
             ("unchanged", Json::from(0)),
         ])
     };
-    if with(out, &paper, Records::campaign)?.is_none() {
+    if with(out, &records, Records::campaign)?.is_none() {
         return Err(failure(&no_campaign()));
     }
     let text = match text_of(file) {
@@ -133,9 +138,9 @@ fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<ExitStat
             return print(out, &refused(&error.message));
         }
     };
-    match paper.merge_plan(&text, now) {
+    match records.merge_plan(&text, now) {
         Ok(done) => {
-            tell(out, &paper);
+            tell(out, &records);
             for seq in &done.kept {
                 out.note(&format!("task {seq} is complete or being worked on and stays as it is"));
             }

@@ -42,16 +42,16 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exi
                     "pipe in what `ftl exploration aggregate` prints",
                 )
             })?;
-            let paper = open(cli)?;
-            let file = with(out, &paper, |paper| {
-                paper.write_exploration(&json)?;
-                paper.exploration_file()
+            let records = open(cli)?;
+            let file = with(out, &records, |records| {
+                records.write_exploration(&json)?;
+                records.exploration_file()
             })?;
-            word(out, &format!("Written: {}", from_root(&paper, &file)))
+            word(out, &format!("Written: {}", from_root(&records, &file)))
         }
         Exploration::WriteResult { mode } => write_result(cli, mode, out),
         Exploration::Read => match look(cli)? {
-            Some(paper) => print(out, &with(out, &paper, Records::exploration)?.unwrap_or_default()),
+            Some(records) => print(out, &with(out, &records, Records::exploration)?.unwrap_or_default()),
             None => print(out, &Json::Null),
         },
         Exploration::GetStructure => section(cli, ExplorerMode::Structure, out),
@@ -59,11 +59,12 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exi
         Exploration::GetMemory => section(cli, ExplorerMode::Memory, out),
         Exploration::GetDelta => section(cli, ExplorerMode::Delta, out),
         Exploration::Clear => {
-            let Some(paper) = look(cli)? else { return word(out, NOTHING_TO_CLEAR) };
-            let (there, file) =
-                with(out, &paper, |paper| Ok((paper.clear_exploration()?, paper.exploration_file()?)))?;
+            let Some(records) = look(cli)? else { return word(out, NOTHING_TO_CLEAR) };
+            let (there, file) = with(out, &records, |records| {
+                Ok((records.clear_exploration()?, records.exploration_file()?))
+            })?;
             match there {
-                true => word(out, &format!("Cleared: {}", from_root(&paper, &file))),
+                true => word(out, &format!("Cleared: {}", from_root(&records, &file))),
                 false => word(out, NOTHING_TO_CLEAR),
             }
         }
@@ -101,7 +102,7 @@ enum Staging {
 impl Staging {
     fn of(cli: &GlobalArgs) -> Result<Staging, CommandError> {
         Ok(match look(cli)? {
-            Some(paper) => Staging::Campaign(Box::new(paper)),
+            Some(records) => Staging::Campaign(Box::new(records)),
             None => Staging::Bare(ftl_command::session::place(cli)?.state().join("cache")),
         })
     }
@@ -109,24 +110,24 @@ impl Staging {
     /// The folder as it stands now: another campaign may have become the current one.
     fn folder(&self) -> Result<PathBuf, CommandError> {
         match self {
-            Staging::Campaign(paper) => paper.cache_folder().map_err(|error| failure(&error)),
+            Staging::Campaign(records) => records.cache_folder().map_err(|error| failure(&error)),
             Staging::Bare(folder) => Ok(folder.clone()),
         }
     }
 }
 
 /// A path as it is from the root of the repository.
-fn from_root(paper: &Records, file: &Path) -> String {
-    file.strip_prefix(paper.place().root()).unwrap_or(file).display().to_string()
+fn from_root(records: &Records, file: &Path) -> String {
+    file.strip_prefix(records.place().root()).unwrap_or(file).display().to_string()
 }
 
 fn section(cli: &GlobalArgs, mode: ExplorerMode, out: &Out) -> Result<ExitStatus, CommandError> {
-    let Some(paper) = look(cli)? else { return print(out, &mode.missing()) };
-    let found = with(out, &paper, Records::exploration)?;
+    let Some(records) = look(cli)? else { return print(out, &mode.missing()) };
+    let found = with(out, &records, Records::exploration)?;
     let mut section = exploration::section(found.as_ref(), mode);
     let lacks = section.get("similar_campaigns").is_none_or(|list| list.items().is_empty());
     if mode == ExplorerMode::Memory && lacks {
-        let similar = with(out, &paper, |paper| paper.find_similar(SIMILAR.0, SIMILAR.1, &alike))?;
+        let similar = with(out, &records, |records| records.find_similar(SIMILAR.0, SIMILAR.1, &alike))?;
         section.put("similar_campaigns", similar);
     }
     print(out, &section)
@@ -145,10 +146,10 @@ fn write_result(cli: &GlobalArgs, mode: &str, out: &Out) -> Result<ExitStatus, C
         let message = format!("the result is of {}, not of {}", answer.mode.word(), mode.word());
         return Err(CommandError::new(message, "name the mode that it is of"));
     }
-    let paper = open(cli)?;
+    let records = open(cli)?;
     let text = format!("{}\n", answer.json.pretty());
-    let file = with(out, &paper, |paper| paper.write_staged(&mode.file_name(), &text))?;
-    word(out, &format!("Written: {}", from_root(&paper, &file)))
+    let file = with(out, &records, |records| records.write_staged(&mode.file_name(), &text))?;
+    word(out, &format!("Written: {}", from_root(&records, &file)))
 }
 
 /// `ftl orchestration wait-explorers`.

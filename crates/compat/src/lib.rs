@@ -75,7 +75,7 @@ const OF_THE_PLUGIN: [&str; 6] =
 /// plugin left.
 fn look(cli: &GlobalArgs) -> Result<Option<Records>, CommandError> {
     match existing(cli)? {
-        Some(paper) => Ok(Some(paper)),
+        Some(records) => Ok(Some(records)),
         None => {
             let state = session::place(cli)?.state();
             let left = OF_THE_PLUGIN.iter().any(|name| state.join(name).exists());

@@ -90,9 +90,9 @@ pub(crate) fn learn<T>(
     out: &Out,
     work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Error>,
 ) -> Result<T, CommandError> {
-    let paper = open(cli)?;
-    ready(out, &paper)?;
-    with(out, &paper, |paper| paper.learn(work))
+    let records = open(cli)?;
+    ready(out, &records)?;
+    with(out, &records, |records| records.learn(work))
 }
 
 /// Looks at lessons. Where there is no state there are none, and none are made but for the answer.
@@ -102,11 +102,11 @@ pub(crate) fn look<T: Default>(
     work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Error>,
 ) -> Result<T, CommandError> {
     match crate::look(cli)? {
-        Some(paper) => {
-            if paper.store().writable().is_ok() && paper.has_embedder() {
-                ready(out, &paper)?;
+        Some(records) => {
+            if records.store().writable().is_ok() && records.has_embedder() {
+                ready(out, &records)?;
             }
-            with(out, &paper, |paper| paper.look_up(work))
+            with(out, &records, |records| records.look_up(work))
         }
         None => Ok(T::default()),
     }
@@ -133,16 +133,16 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<ExitStatus, C
         ..ContextRequest::default()
     };
     let now = now();
-    let Some(paper) = crate::look(cli)? else {
+    let Some(records) = crate::look(cli)? else {
         return print(out, &ftl_memory::recall::ContextLessons::default().to_json(false));
     };
-    if paper.store().writable().is_ok() && paper.has_embedder() {
-        ready(out, &paper)?;
+    if records.store().writable().is_ok() && records.has_embedder() {
+        ready(out, &records)?;
     }
-    let given = with(out, &paper, |paper| {
-        let given = paper.look_up(|lessons| lessons.context(&wanted, &now))?;
-        if given.entries().next().is_some() && paper.store().writable().is_ok() {
-            paper.learn(|lessons| lessons.accessed(&given, &now))?;
+    let given = with(out, &records, |records| {
+        let given = records.look_up(|lessons| lessons.context(&wanted, &now))?;
+        if given.entries().next().is_some() && records.store().writable().is_ok() {
+            records.learn(|lessons| lessons.accessed(&given, &now))?;
         }
         Ok(given)
     })?;
@@ -205,13 +205,13 @@ pub(crate) fn related(cli: &GlobalArgs, asked: &Related, out: &Out) -> Result<Ex
 
 pub(crate) fn stats(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
     let now = now();
-    let paper = match crate::look(cli)? {
-        Some(paper) => paper,
+    let records = match crate::look(cli)? {
+        Some(records) => records,
         None => {
             return print(out, &on_nothing(|lessons| lessons.stats(&now)).map_err(|error| failure(&error))?);
         }
     };
-    print(out, &with(out, &paper, |paper| paper.look_up(|lessons| lessons.stats(&now)))?)
+    print(out, &with(out, &records, |records| records.look_up(|lessons| lessons.stats(&now)))?)
 }
 
 fn import(cli: &GlobalArgs, file: &Path, out: &Out) -> Result<ExitStatus, CommandError> {
@@ -232,11 +232,11 @@ fn import(cli: &GlobalArgs, file: &Path, out: &Out) -> Result<ExitStatus, Comman
 }
 
 fn export(cli: &GlobalArgs, file: Option<&Path>, out: &Out) -> Result<ExitStatus, CommandError> {
-    let paper = open(cli)?;
-    let json = with(out, &paper, |paper| paper.look_up(|lessons| lessons.export(false)))?;
+    let records = open(cli)?;
+    let json = with(out, &records, |records| records.look_up(|lessons| lessons.export(false)))?;
     let Some(file) = file else { return print(out, &json) };
-    if is_same(file, &paper.memory_file()) {
-        with(out, &paper, Records::copy_memory)?;
+    if is_same(file, &records.memory_file()) {
+        with(out, &records, Records::copy_memory)?;
     } else {
         let text = format!("{}\n", json.pretty());
         let written = file
@@ -278,11 +278,11 @@ const BAR: u64 = 30;
 
 /// Makes the vectors of all lessons again if the settings name another embedder now; how many were made.
 /// It shows how far it is, on a terminal as a bar.
-fn ready(out: &Out, paper: &Records) -> Result<u64, CommandError> {
+fn ready(out: &Out, records: &Records) -> Result<u64, CommandError> {
     let live = std::io::stderr().is_terminal();
     let mut shown = None;
-    let count = with(out, paper, |paper| {
-        paper.embed_again(&mut |done, total| {
+    let count = with(out, records, |records| {
+        records.embed_again(&mut |done, total| {
             let part = done * BAR / total.max(1);
             if shown == Some(part) || !(live || shown.is_none()) {
                 return;
@@ -301,12 +301,12 @@ fn ready(out: &Out, paper: &Records) -> Result<u64, CommandError> {
 
 /// What a builder is told from memory: it asks with the objective, the task's name and its files.
 pub(crate) fn recall(
-    paper: &Records,
+    records: &Records,
 ) -> impl Fn(&CampaignPlan, &[&PlanTask]) -> Result<Vec<Recalled>, RecordError> + '_ {
-    |plan, tasks| paper.recall(&tasks.iter().map(|task| asks_with(plan, task)).collect::<Vec<_>>())
+    |plan, tasks| records.recall(&tasks.iter().map(|task| asks_with(plan, task)).collect::<Vec<_>>())
 }
 
 /// Records whether the lessons that a workspace was given were used.
-pub(crate) fn credit(paper: &Records, brief: &Workspace) -> Result<(), RecordError> {
-    paper.credit(brief, &ftl_records::lessons::LessonOutcomes::default())
+pub(crate) fn credit(records: &Records, brief: &Workspace) -> Result<(), RecordError> {
+    records.credit(brief, &ftl_records::lessons::LessonOutcomes::default())
 }

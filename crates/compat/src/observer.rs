@@ -20,26 +20,26 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<ExitSt
     match verb {
         Observer::Analyze(asked) => observe(cli, asked, out),
         Observer::VerifyBlocks { workspace_dir, timeout } => {
-            let paper = open(cli)?;
-            let folder = folder(&paper, workspace_dir.as_deref());
-            let rows = verifying(cli, &paper, *timeout, out, |by| {
-                with(out, &paper, |paper| paper.verify_blocks(&folder, by))
+            let records = open(cli)?;
+            let folder = folder(&records, workspace_dir.as_deref());
+            let rows = verifying(cli, &records, *timeout, out, |by| {
+                with(out, &records, |records| records.verify_blocks(&folder, by))
             })?;
             print(out, &Json::Array(rows.iter().map(ReverifiedWorkspace::to_json).collect()))
         }
         Observer::List { workspace_dir } => {
             let found = match (look(cli)?, workspace_dir) {
-                (Some(paper), named) => {
-                    let folder = folder(&paper, named.as_deref());
-                    with(out, &paper, |paper| paper.list_workspaces(&folder))?
+                (Some(records), named) => {
+                    let folder = folder(&records, named.as_deref());
+                    with(out, &records, |records| records.list_workspaces(&folder))?
                 }
-                (None, Some(folder)) => with(out, &open(cli)?, |paper| paper.list_workspaces(folder))?,
+                (None, Some(folder)) => with(out, &open(cli)?, |records| records.list_workspaces(folder))?,
                 (None, None) => Vec::new(),
             };
             let names: Vec<String> = found.iter().map(ToString::to_string).collect();
             print(out, &observe::list(names.iter().map(String::as_str)))
         }
-        Observer::Score { path } => print(out, &with(out, &open(cli)?, |paper| paper.score(path))?),
+        Observer::Score { path } => print(out, &with(out, &open(cli)?, |records| records.score(path))?),
         Observer::ExtractFailure { path } => {
             let workspace = crate::workspace::parsed(cli, path, out)?;
             print(out, &observe::failure(&workspace, None).to_json())
@@ -49,25 +49,25 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<ExitSt
 
 /// `ftl observer analyze`, also called `ftl observe`.
 pub(crate) fn observe(cli: &GlobalArgs, asked: &Analyze, out: &Out) -> Result<ExitStatus, CommandError> {
-    let paper = open(cli)?;
-    let folder = folder(&paper, asked.workspace_dir.as_deref());
+    let records = open(cli)?;
+    let folder = folder(&records, asked.workspace_dir.as_deref());
     if asked.no_verify {
-        return print(out, &with(out, &paper, |paper| paper.analyze(&folder, None))?);
+        return print(out, &with(out, &records, |records| records.analyze(&folder, None))?);
     }
-    let analysis = verifying(cli, &paper, asked.timeout, out, |by| {
-        with(out, &paper, |paper| paper.analyze(&folder, Some(by)))
+    let analysis = verifying(cli, &records, asked.timeout, out, |by| {
+        with(out, &records, |records| records.analyze(&folder, Some(by)))
     })?;
     print(out, &analysis)
 }
 
-fn folder(paper: &Records, named: Option<&Path>) -> PathBuf {
-    named.map_or_else(|| paper.workspace_folder(), Path::to_owned)
+fn folder(records: &Records, named: Option<&Path>) -> PathBuf {
+    named.map_or_else(|| records.workspace_folder(), Path::to_owned)
 }
 
 /// Runs commands of workspaces: each in a process tree of its own, all of them ended by a signal.
 fn verifying<T>(
     cli: &GlobalArgs,
-    paper: &Records,
+    records: &Records,
     timeout: u64,
     out: &Out,
     work: impl FnOnce(&Verifier<'_>) -> Result<T, CommandError>,
@@ -81,7 +81,7 @@ fn verifying<T>(
     let supervisor = Supervisor::new(Guard::own(), &place.attempts(), &place.spool()).map_err(cannot)?;
     let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config, place.root()));
     let limits = config.command_limits();
-    let shell = ScriptRunner::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
+    let shell = ScriptRunner::new(Arc::new(supervisor), records.store().clone(), &place, limits, limits);
     let shell = shell.in_environment(config.environment());
     let cancel = Cancel::new();
     let stop = signals::stop(out)?;

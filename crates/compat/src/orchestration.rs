@@ -25,8 +25,11 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<E
             Ok(if checked.is_ok() { ExitStatus::Done } else { ExitStatus::Error })
         }
         Orchestration::EmitState { state, meta } => {
-            let paper = open(cli)?;
-            print(out, &with(out, &paper, |paper| paper.emit_state(state, meta.as_deref(), &clock::local()))?)
+            let records = open(cli)?;
+            print(
+                out,
+                &with(out, &records, |records| records.emit_state(state, meta.as_deref(), &clock::local()))?,
+            )
         }
         Orchestration::WaitExplorers { required, timeout } => {
             crate::exploration::wait(cli, *required, *timeout, out)

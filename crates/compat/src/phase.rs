@@ -12,21 +12,21 @@ use crate::{look, print, word};
 pub(crate) fn run(cli: &GlobalArgs, verb: &PhaseVerb, out: &Out) -> Result<ExitStatus, CommandError> {
     match verb {
         PhaseVerb::Status => match look(cli)? {
-            Some(paper) => print(out, &with(out, &paper, Records::phase)?),
+            Some(records) => print(out, &with(out, &records, Records::phase)?),
             None => print(out, &ftl_records::phase::fresh()),
         },
         PhaseVerb::Reset => match look(cli)? {
-            Some(paper) => print(out, &with(out, &paper, Records::reset_phase)?),
+            Some(records) => print(out, &with(out, &records, Records::reset_phase)?),
             None => print(out, &ftl_records::phase::fresh()),
         },
         PhaseVerb::CanTransition { from, to } => {
             word(out, if can_move(from, to) { "valid" } else { "invalid" })
         }
         PhaseVerb::Transition { phase, force } => {
-            let paper = open(cli)?;
-            match paper.move_phase(phase, *force, &clock::local()) {
+            let records = open(cli)?;
+            match records.move_phase(phase, *force, &clock::local()) {
                 Ok(state) => {
-                    tell(out, &paper);
+                    tell(out, &records);
                     print(out, &state)
                 }
                 // The FTL plugin says it on standard output, and scripts look there.

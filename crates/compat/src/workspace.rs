@@ -30,14 +30,15 @@ pub(crate) fn run(cli: &GlobalArgs, verb: &WorkspaceVerb, out: &Out) -> Result<E
 /// A workspace as it is; where there is no state, none is made.
 pub(crate) fn parsed(cli: &GlobalArgs, path: &Path, out: &Out) -> Result<Brief, CommandError> {
     match look(cli)? {
-        Some(paper) => with(out, &paper, |paper| paper.parse_workspace(path)),
+        Some(records) => with(out, &records, |records| records.parse_workspace(path)),
         None => parse_file(path).map_err(|error| failure(&error)),
     }
 }
 
 fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Result<ExitStatus, CommandError> {
     let text = text_of(plan)?;
-    let campaign = existing(cli)?.map(|paper| with(out, &paper, Records::campaign)).transpose()?.flatten();
+    let campaign =
+        existing(cli)?.map(|records| with(out, &records, Records::campaign)).transpose()?.flatten();
     let objective = campaign.as_ref().map(Campaign::objective);
     let LaxPlan { plan, note: told } =
         plan_file::read_lax(&text, objective).map_err(|errors| failure(&errors.into()))?;
@@ -48,14 +49,14 @@ fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Resul
         out.note("the plan has no tasks: no workspace is made");
         return if out.is_json() { word(out, "") } else { Ok(ExitStatus::Done) };
     }
-    let paper = open(cli)?;
-    let made = with(out, &paper, |paper| {
-        let recall = crate::memory::recall(paper);
+    let records = open(cli)?;
+    let made = with(out, &records, |records| {
+        let recall = crate::memory::recall(records);
         // What the plan says stands: a flow asks the settings too, this command does as the FTL plugin.
         let as_planned = |_: &PlanTask, _: bool, _: f64| None;
         let means: (Recall<'_>, Sources<'_>, Budgets<'_>) =
-            (&recall, &|path| paper.source(path), &as_planned);
-        paper.create_workspaces(&plan, task, means, &clock::local())
+            (&recall, &|path| records.source(path), &as_planned);
+        records.create_workspaces(&plan, task, means, &clock::local())
     })?;
     let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", display_path(path))).collect();
     word(out, &lines.join("\n"))
@@ -70,19 +71,19 @@ fn complete(
 ) -> Result<ExitStatus, CommandError> {
     let used = utilized.map_or_else(|| Ok(Vec::new()), read_utilized);
     let used = used.map_err(|refusal| failure(&refusal.into()))?;
-    let paper = open(cli)?;
+    let records = open(cli)?;
     let now = clock::local();
-    let (path, brief) = with(out, &paper, |paper| {
-        paper.complete_workspace(path, (delivered, &used), Ends { now: &now, run: None })
+    let (path, brief) = with(out, &records, |records| {
+        records.complete_workspace(path, (delivered, &used), Ends { now: &now, run: None })
     })?;
-    credit(&paper, &brief, out);
+    credit(&records, &brief, out);
     word(out, &format!("Completed: {}", display_path(&path)))
 }
 
 /// Lessons that were injected and used have helped, the others have not. The workspace is complete
 /// whether or not that can be recorded.
-fn credit(paper: &Records, brief: &Brief, out: &Out) {
-    if let Err(error) = crate::memory::credit(paper, brief) {
+fn credit(records: &Records, brief: &Brief, out: &Out) {
+    if let Err(error) = crate::memory::credit(records, brief) {
         out.warning(&failure(&error));
     }
 }
@@ -97,9 +98,9 @@ fn block(cli: &GlobalArgs, asked: &BlockArgs, out: &Out) -> Result<ExitStatus, C
     let mut why = BlockReason::read(&reason).map_err(|refusal| failure(&refusal.into()))?;
     why = why.with(asked.tried.as_deref(), asked.unknown.as_deref());
     why.escalated |= asked.escalated;
-    let paper = open(cli)?;
+    let records = open(cli)?;
     let ends = Ends { now: &clock::local(), run: None };
-    let (path, _) = with(out, &paper, |paper| paper.block_workspace(&asked.path, &why, ends))?;
+    let (path, _) = with(out, &records, |records| records.block_workspace(&asked.path, &why, ends))?;
     word(out, &format!("Blocked: {}", display_path(&path)))
 }
 

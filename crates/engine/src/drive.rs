@@ -19,7 +19,7 @@ use ftl_core::value::Value;
 use crate::driver::{DriveError, Driver, Todo, never_started};
 use crate::executors::answer::too_large;
 pub use crate::executors::answer::{MAX_AGENT_ANSWER_BYTES, MAX_ANSWER_BYTES};
-use crate::executors::{Hands, Job, JobEnd, JobRefusal, JobReport, Report, Right};
+use crate::executors::{ActionRunner, Job, JobEnd, JobRefusal, JobReport, Report, Right};
 use crate::services::Services;
 use ftl_folder::clock::{Clock, millis};
 use ftl_process::Cancel;
@@ -76,13 +76,13 @@ pub enum DriveEnd {
 pub fn drive(
     driver: Driver,
     todo: Todo,
-    hands: &dyn Hands,
+    runner: &dyn ActionRunner,
     clock: &dyn Clock,
     stop: &StopSignal,
     watch: &mut dyn DriveObserver,
 ) -> Result<DriveEnd, DriveError> {
-    let (desk, told) = channel();
-    let mut wheel = Dispatcher::new(driver, hands, clock, watch, desk);
+    let (events, told) = channel();
+    let mut wheel = Dispatcher::new(driver, runner, clock, watch, events);
     let ended = wheel.first(todo).and_then(|()| turn(&mut wheel, &told, stop));
     match ended {
         Ok(stopped) => {
@@ -111,7 +111,7 @@ fn turn(
         if wheel.look()? {
             return Ok(false);
         }
-        wheel.hands.rest();
+        wheel.runner.rest();
         match told.recv_timeout(wheel.patience()) {
             Ok(one) => wheel.hear(one)?,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -130,7 +130,7 @@ fn say_goodbye(
 ) -> Result<(), DriveError> {
     wheel.cancel_all();
     // What has not begun says so.
-    wheel.hands.rest();
+    wheel.runner.rest();
     let end = Instant::now() + MAX_GOODBYE;
     while !wheel.jobs.is_empty() && stop.times_said() < 2 {
         let left = end.saturating_duration_since(Instant::now());
@@ -151,7 +151,7 @@ fn say_goodbye(
 /// Lets everything go that can no longer be written down.
 fn let_go(wheel: &mut Dispatcher<'_>, told: &Receiver<JobReport>) {
     wheel.drop_all();
-    wheel.hands.rest();
+    wheel.runner.rest();
     let end = Instant::now() + MAX_GOODBYE;
     while !wheel.jobs.is_empty() {
         let Ok(one) = told.recv_timeout(end.saturating_duration_since(Instant::now())) else { return };
@@ -180,10 +180,10 @@ fn answered(value: Value, most: usize) -> Outcome {
 /// there is patience, and `interrupt_all`. After an error nothing but `drop_all` makes sense.
 pub struct Dispatcher<'a> {
     driver: Driver,
-    hands: &'a dyn Hands,
+    runner: &'a dyn ActionRunner,
     clock: &'a dyn Clock,
     watch: &'a mut dyn DriveObserver,
-    desk: Sender<JobReport>,
+    events: Sender<JobReport>,
     right: Arc<Right>,
     jobs: BTreeMap<(InstanceId, ActionId), Cancel>,
     services: Services,
@@ -191,17 +191,17 @@ pub struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// A dispatcher for one run; what executors report goes to the channel `desk`.
+    /// A dispatcher for one run; what executors report goes to the channel `events`.
     pub fn new(
         driver: Driver,
-        hands: &'a dyn Hands,
+        runner: &'a dyn ActionRunner,
         clock: &'a dyn Clock,
         watch: &'a mut dyn DriveObserver,
-        desk: Sender<JobReport>,
+        events: Sender<JobReport>,
     ) -> Dispatcher<'a> {
         let (jobs, services) = (BTreeMap::new(), Services::default());
         let right = Arc::new(Right { store: driver.store().clone(), lease: driver.lease().clone() });
-        Dispatcher { driver, hands, clock, watch, desk, right, jobs, services, looked: None }
+        Dispatcher { driver, runner, clock, watch, events, right, jobs, services, looked: None }
     }
 
     /// The run that it drives.
@@ -317,7 +317,7 @@ impl<'a> Dispatcher<'a> {
         let run = self.driver.run();
         let due = run.suspended().filter(|(_, _, _, until)| *until <= now).map(|(_, _, service, _)| service);
         for service in self.services.to_probe(due) {
-            self.hands.probe(service, self.desk.clone());
+            self.runner.probe(service, self.events.clone());
         }
         if self.services.is_probing() {
             return Ok(());
@@ -332,7 +332,7 @@ impl<'a> Dispatcher<'a> {
             match self.jobs.get(&key) {
                 Some(cancel) => {
                     cancel.cancel();
-                    self.hands.called_off();
+                    self.runner.called_off();
                 }
                 None => self.write_off(key, Some(self.nothing()))?,
             }
@@ -347,8 +347,8 @@ impl<'a> Dispatcher<'a> {
             let allowance = open.map(|open| open.reserved.clone()).unwrap_or_default();
             self.jobs.insert((instance, id), cancel.clone());
             let run = self.driver.id().clone();
-            let job = Job::new(run, action, allowance, cancel, self.desk.clone());
-            self.hands.start(job.under(self.right.clone()));
+            let job = Job::new(run, action, allowance, cancel, self.events.clone());
+            self.runner.start(job.under(self.right.clone()));
         }
         Ok(())
     }
@@ -358,7 +358,7 @@ impl<'a> Dispatcher<'a> {
         match told {
             JobReport::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
-                self.hands.on_heard(instance, action);
+                self.runner.on_heard(instance, action);
                 let (outcome, usage) = self.outcome((instance, action), report);
                 self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(usage) })
             }
@@ -435,13 +435,13 @@ impl<'a> Dispatcher<'a> {
     /// Asks everything that runs to stop.
     pub fn cancel_all(&self) {
         self.jobs.values().for_each(Cancel::cancel);
-        self.hands.called_off();
+        self.runner.called_off();
     }
 
     /// Stops everything that runs, at once.
     pub fn drop_all(&self) {
         self.jobs.values().for_each(Cancel::cancel_now);
-        self.hands.called_off();
+        self.runner.called_off();
     }
 
     /// Stops everything that still runs, and writes it down as interrupted, its use unknown.
@@ -493,7 +493,7 @@ impl<'a> Dispatcher<'a> {
             for key in &todo.cancel {
                 if let Some(cancel) = self.jobs.get(key) {
                     cancel.cancel();
-                    self.hands.called_off();
+                    self.runner.called_off();
                 }
             }
             for action in &todo.start {

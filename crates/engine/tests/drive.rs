@@ -18,7 +18,7 @@ use ftl_settings::width::Width;
 use ftl_store::journal::JournalError;
 use ftl_store::order::{Order, Reply};
 use ftl_store::{Store, StoreError};
-use support::{Bench, With, name, says, until};
+use support::{Fixture, With, name, says, until};
 
 const ONE: &str = "PROTOCOL: one
 STATE: A
@@ -53,25 +53,25 @@ fn terms(limit: u64, reserve: u64) -> Terms {
 
 #[test]
 fn a_run_goes_from_open_to_its_end() {
-    let bench = Bench::new(ONE);
-    let hands = ExecutorPool::new(Width::default()).with("sh", says(SHELL));
-    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    let fixture = Fixture::new(ONE);
+    let runner = ExecutorPool::new(Width::default()).with("sh", says(SHELL));
+    let rest = fixture.open("{}", Terms::default(), &runner).unwrap();
     assert_eq!(summary(&rest).standing.word(), "complete");
-    let row = bench.store.run(&bench.id).unwrap().unwrap();
+    let row = fixture.store.run(&fixture.id).unwrap().unwrap();
     assert!(row.settled && row.owner.is_none(), "it is given back");
 }
 
 #[test]
 fn a_job_without_a_hand_holds_and_says_so() {
-    let bench = Bench::new(ONE);
-    let rest = bench.open("{}", Terms::default(), &ExecutorPool::new(Width::default())).unwrap();
+    let fixture = Fixture::new(ONE);
+    let rest = fixture.open("{}", Terms::default(), &ExecutorPool::new(Width::default())).unwrap();
     assert_eq!(summary(&rest).standing.word(), "held");
     assert!(summary(&rest).reason.as_ref().unwrap().contains("no hand for `sh`"), "{rest:?}");
 }
 
 #[test]
 fn a_hand_that_panics_has_died_and_is_asked_again_a_few_times() {
-    let bench = Bench::new(ONE);
+    let fixture = Fixture::new(ONE);
     let tries = Arc::new(AtomicUsize::new(0));
     let count = tries.clone();
     let hand = With(move |_: &Job| {
@@ -81,51 +81,51 @@ fn a_hand_that_panics_has_died_and_is_asked_again_a_few_times() {
         Report::free(JobEnd::Done(serde_json::from_str(SHELL).unwrap()))
     });
     let rest =
-        bench.open("{}", Terms::default(), &ExecutorPool::new(Width::default()).with("sh", Arc::new(hand)));
+        fixture.open("{}", Terms::default(), &ExecutorPool::new(Width::default()).with("sh", Arc::new(hand)));
     assert_eq!(summary(&rest.unwrap()).standing.word(), "complete");
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
 
 #[test]
 fn a_store_that_fails_stops_everything_and_nothing_is_acknowledged() {
-    let bench = Bench::new(ONE);
-    let store = bench.store.clone();
+    let fixture = Fixture::new(ONE);
+    let store = fixture.store.clone();
     let hand = With(move |_: &Job| {
         store.set_fault(Some(ftl_store::memory::StoreFault::Full));
         Report::free(JobEnd::Done(serde_json::from_str(SHELL).unwrap()))
     });
-    let hands = ExecutorPool::new(Width::default()).with("sh", Arc::new(hand));
-    let error = bench.open("{}", Terms::default(), &hands).unwrap_err();
+    let runner = ExecutorPool::new(Width::default()).with("sh", Arc::new(hand));
+    let error = fixture.open("{}", Terms::default(), &runner).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Full(_)))), "{error}");
-    bench.store.set_fault(None);
-    let asked = bench.entries().len();
-    let rest = bench.resume(&ExecutorPool::new(Width::default()).with("sh", says(SHELL))).unwrap();
+    fixture.store.set_fault(None);
+    let asked = fixture.entries().len();
+    let rest = fixture.resume(&ExecutorPool::new(Width::default()).with("sh", says(SHELL))).unwrap();
     assert_eq!(summary(&rest).standing.word(), "complete");
-    assert!(bench.entries().len() > asked);
+    assert!(fixture.entries().len() > asked);
 }
 
 #[test]
 fn a_stop_interrupts_without_burning_anything_and_resume_goes_on() {
-    let bench = Bench::new(AGENT);
-    let stop = bench.stop.clone();
+    let fixture = Fixture::new(AGENT);
+    let stop = fixture.stop.clone();
     let hand = With(move |job: &Job| {
         stop.say();
         until("the job is cancelled", || job.cancel.is_cancelled());
         Report { ended: JobEnd::Cancelled, usage: usage(3) }
     });
-    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let runner = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let began = Instant::now();
-    let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
+    let rest = fixture.open("{}", terms(1000, 100), &runner).unwrap();
     assert!(began.elapsed() < Duration::from_secs(10));
     assert!(matches!(rest, DriveEnd::Stopped(_)), "{rest:?}");
-    let suspended = bench
+    let suspended = fixture
         .entries()
         .iter()
         .any(|entry| matches!(&entry.fact, Fact::Suspended { service, .. } if service == STOPPED));
     assert!(suspended);
     assert_eq!(summary(&rest).meters["tokens"].used, 3, "what it said it used, and no more");
 
-    let fresh = Bench { stop: ftl_engine::drive::StopSignal::default(), ..bench };
+    let fresh = Fixture { stop: ftl_engine::drive::StopSignal::default(), ..fixture };
     let hand = With(|_: &Job| Report {
         ended: JobEnd::Done(Value::record([("text", Value::text("x"))])),
         usage: usage(5),
@@ -140,17 +140,17 @@ fn a_stop_interrupts_without_burning_anything_and_resume_goes_on() {
 
 #[test]
 fn a_hand_that_does_not_hear_the_stop_is_written_down_as_unknown() {
-    let bench = Bench::new(AGENT);
-    let stop = bench.stop.clone();
+    let fixture = Fixture::new(AGENT);
+    let stop = fixture.stop.clone();
     let hand = With(move |job: &Job| {
         stop.say();
         until("the job is ended at once", || job.cancel.is_now());
         std::thread::sleep(Duration::from_millis(50));
         Report::free(JobEnd::Cancelled)
     });
-    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let runner = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let began = Instant::now();
-    let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
+    let rest = fixture.open("{}", terms(1000, 100), &runner).unwrap();
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     let tokens = &summary(&rest).meters["tokens"];
     assert_eq!((tokens.used, tokens.unknown), (100, 1), "the worst case, marked as unknown");
@@ -165,7 +165,7 @@ fn an_outage_suspends_probes_once_and_goes_on() {
             self.0.fetch_add(1, Ordering::SeqCst) >= 1
         }
     }
-    let bench = Bench::new(AGENT);
+    let fixture = Fixture::new(AGENT);
     let tries = Arc::new(AtomicUsize::new(0));
     let count = tries.clone();
     let hand = With(move |_: &Job| match count.fetch_add(1, Ordering::SeqCst) {
@@ -173,19 +173,19 @@ fn an_outage_suspends_probes_once_and_goes_on() {
         _ => Report { ended: JobEnd::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) },
     });
     let down = Arc::new(Down(AtomicUsize::new(0)));
-    let hands =
+    let runner =
         ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand)).probing(down.clone());
-    let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
+    let rest = fixture.open("{}", terms(1000, 100), &runner).unwrap();
     assert_eq!(summary(&rest).meters["tokens"].used, 7, "a probe that fails uses nothing");
     assert_eq!((tries.load(Ordering::SeqCst), down.0.load(Ordering::SeqCst)), (2, 2));
-    assert_eq!(bench.facts()["suspended"], 2, "once by the agent, once by the probe");
+    assert_eq!(fixture.facts()["suspended"], 2, "once by the agent, once by the probe");
 }
 
 #[test]
 fn orders_are_taken_once_with_their_reply() {
-    let bench = Bench::new(ASKS);
-    let hands = ExecutorPool::new(Width::default());
-    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    let fixture = Fixture::new(ASKS);
+    let runner = ExecutorPool::new(Width::default());
+    let rest = fixture.open("{}", Terms::default(), &runner).unwrap();
     assert_eq!(summary(&rest).standing.word(), "waiting");
     assert_eq!(summary(&rest).waits[0].text, "Go on? [yes|no]");
     let order = |value: &str| {
@@ -195,14 +195,14 @@ fn orders_are_taken_once_with_their_reply() {
             value: Value::text(value),
             by: "ann".into(),
         };
-        bench.store.send(&bench.id, &serde_json::to_string(&order).unwrap()).unwrap()
+        fixture.store.send(&fixture.id, &serde_json::to_string(&order).unwrap()).unwrap()
     };
     let (wrong, first, second) = (order("maybe"), order("yes"), order("no"));
-    let rubbish = bench.store.send(&bench.id, "what?").unwrap();
-    let rest = bench.resume(&hands).unwrap();
+    let rubbish = fixture.store.send(&fixture.id, "what?").unwrap();
+    let rest = fixture.resume(&runner).unwrap();
     assert_eq!(summary(&rest).standing.word(), "complete");
     let reply = |number: u64| -> Reply {
-        serde_json::from_str(&bench.store.reply(number).unwrap().unwrap()).unwrap()
+        serde_json::from_str(&fixture.store.reply(number).unwrap().unwrap()).unwrap()
     };
     assert!(
         reply(wrong).refused.is_some() && reply(second).refused.is_some() && reply(rubbish).refused.is_some()
@@ -212,7 +212,7 @@ fn orders_are_taken_once_with_their_reply() {
 
 #[test]
 fn a_tool_beyond_its_meter_is_denied_and_ends_the_task() {
-    let bench = Bench::new(
+    let fixture = Fixture::new(
         "PROTOCOL: tooled
 LIMIT: tools = 2 ELSE END
 STATE: A
@@ -229,14 +229,14 @@ STATE: END
         }
         Report::free(JobEnd::Cancelled)
     });
-    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
-    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    let runner = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let rest = fixture.open("{}", Terms::default(), &runner).unwrap();
     assert_eq!((summary(&rest).standing.word(), allowed.load(Ordering::SeqCst)), ("blocked", 2));
 }
 
 #[test]
 fn five_hundred_agents_overstep_a_cap_by_at_most_one_reservation() {
-    let bench = Bench::new(
+    let fixture = Fixture::new(
         "PROTOCOL: wide
 INPUT: items
 STATE: A
@@ -256,10 +256,11 @@ STATE: A
         }
         Report { ended: JobEnd::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 101) }
     });
-    let hands =
+    let runner =
         ExecutorPool::new(Width { agents: 16, builds: 4, actions: 4 }).with("Task(observer)", Arc::new(hand));
-    let rest =
-        bench.open(&format!("{{\"items\":[{}]}}", items.join(",")), terms(limit, reserve), &hands).unwrap();
+    let rest = fixture
+        .open(&format!("{{\"items\":[{}]}}", items.join(",")), terms(limit, reserve), &runner)
+        .unwrap();
     let tokens = &summary(&rest).meters["tokens"];
     assert_eq!(summary(&rest).standing.word(), "held", "{rest:?}");
     assert!(tokens.used > limit - reserve && tokens.used <= limit + reserve, "{tokens:?}");
@@ -270,17 +271,17 @@ STATE: A
         by: "ann".into(),
         reason: "worth it".into(),
     };
-    bench.store.send(&bench.id, &serde_json::to_string(&raise).unwrap()).unwrap();
-    let done_before = bench.facts()["heard"];
-    let rest = bench.resume(&hands).unwrap();
+    fixture.store.send(&fixture.id, &serde_json::to_string(&raise).unwrap()).unwrap();
+    let done_before = fixture.facts()["heard"];
+    let rest = fixture.resume(&runner).unwrap();
     assert_eq!(summary(&rest).standing.word(), "complete");
-    assert!(bench.facts()["heard"] > done_before, "what was done before is kept");
+    assert!(fixture.facts()["heard"] > done_before, "what was done before is kept");
 }
 
 #[test]
 fn a_stale_owner_is_refused_and_lets_go() {
-    let bench = Bench::new(AGENT);
-    let (store, id) = (bench.store.clone(), bench.id.clone());
+    let fixture = Fixture::new(AGENT);
+    let (store, id) = (fixture.store.clone(), fixture.id.clone());
     let hand = With(move |job: &Job| {
         let row = store.run(&id).unwrap().unwrap();
         store.take(&id, row.epoch, "thief").unwrap();
@@ -288,18 +289,18 @@ fn a_stale_owner_is_refused_and_lets_go() {
         until("it is let go", || job.cancel.is_now());
         Report::free(JobEnd::failed(FailureKind::Failed, "too late"))
     });
-    let hands = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
-    let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
+    let runner = ExecutorPool::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let error = fixture.open("{}", terms(1000, 100), &runner).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
 }
 
 #[test]
 fn an_answer_that_is_too_large_is_none() {
-    let bench = Bench::new(ONE);
+    let fixture = Fixture::new(ONE);
     let output = "x".repeat(ftl_engine::drive::MAX_ANSWER_BYTES);
     let large = format!(r#"{{"code":0,"stdout":"{output}","stderr":""}}"#);
-    let hands = ExecutorPool::new(Width::default()).with("sh", says(&large));
-    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    let runner = ExecutorPool::new(Width::default()).with("sh", says(&large));
+    let rest = fixture.open("{}", Terms::default(), &runner).unwrap();
     assert_eq!(summary(&rest).standing.word(), "held");
     let why = serde_json::to_string(summary(&rest)).unwrap();
     assert!(why.contains("is the most"), "{why}");
@@ -314,8 +315,8 @@ STATE: A
 
 #[test]
 fn what_waited_in_the_queue_of_a_stale_owner_is_not_done() {
-    let bench = Bench::new(TWO);
-    let (store, id) = (bench.store.clone(), bench.id.clone());
+    let fixture = Fixture::new(TWO);
+    let (store, id) = (fixture.store.clone(), fixture.id.clone());
     let done = Arc::new(AtomicUsize::new(0));
     let count = done.clone();
     let hand = With(move |_: &Job| {
@@ -325,9 +326,9 @@ fn what_waited_in_the_queue_of_a_stale_owner_is_not_done() {
         Report { ended: JobEnd::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) }
     });
     let width = Width { agents: 1, builds: 1, actions: 1 };
-    let hands = ExecutorPool::new(width).otherwise(Arc::new(hand));
-    let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
+    let runner = ExecutorPool::new(width).otherwise(Arc::new(hand));
+    let error = fixture.open("{}", terms(1000, 100), &runner).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
-    drop(hands);
+    drop(runner);
     assert_eq!(done.load(Ordering::SeqCst), 1, "the second one never began");
 }

@@ -45,15 +45,15 @@ STATE: ROUND
 STATE: DONE
   RETURN: complete";
 
-struct Bench {
+struct Fixture {
     folder: TempDir,
     library: Arc<Library>,
     run: RunId,
 }
 
-impl Bench {
-    fn new(program: &str) -> Bench {
-        Bench { folder: TempDir::new().unwrap(), library: library(program), run: RunId::of(7) }
+impl Fixture {
+    fn new(program: &str) -> Fixture {
+        Fixture { folder: TempDir::new().unwrap(), library: library(program), run: RunId::of(7) }
     }
 
     fn store(&self) -> Arc<SqliteStore> {
@@ -104,25 +104,28 @@ fn turn(mut driver: Driver, mut todo: Todo, entries: u64) {
 
 #[test]
 fn a_run_out_of_its_snapshot_is_the_run_of_its_whole_journal_and_goes_on() {
-    let bench = Bench::new(SPIN);
-    bench.spin(MIN_ENTRIES - 100);
-    assert!(!bench.file().exists(), "a short journal needs none");
-    bench.spin(MIN_ENTRIES + 300);
-    assert!(bench.file().exists());
-    let (loaded, replayed) = (bench.loaded(), bench.replayed());
+    let fixture = Fixture::new(SPIN);
+    fixture.spin(MIN_ENTRIES - 100);
+    assert!(!fixture.file().exists(), "a short journal needs none");
+    fixture.spin(MIN_ENTRIES + 300);
+    assert!(fixture.file().exists());
+    let (loaded, replayed) = (fixture.loaded(), fixture.replayed());
     assert!(loaded.same_state(&replayed));
     assert_eq!(loaded.next_seq(), replayed.next_seq());
     // Whoever takes it over decides what a driver of the whole journal would.
-    bench.spin(MIN_ENTRIES + 500);
-    assert!(bench.loaded().same_state(&bench.replayed()));
-    assert!(Run::verify(bench.library.clone(), &journal::load(&*bench.store(), &bench.run).unwrap()).is_ok());
+    fixture.spin(MIN_ENTRIES + 500);
+    assert!(fixture.loaded().same_state(&fixture.replayed()));
+    assert!(
+        Run::verify(fixture.library.clone(), &journal::load(&*fixture.store(), &fixture.run).unwrap())
+            .is_ok()
+    );
 }
 
 #[test]
 fn a_snapshot_that_does_not_fit_is_thrown_away() {
-    let bench = Bench::new(SPIN);
-    bench.spin(MIN_ENTRIES + 100);
-    let (sound, replayed) = (std::fs::read(bench.file()).unwrap(), bench.replayed());
+    let fixture = Fixture::new(SPIN);
+    fixture.spin(MIN_ENTRIES + 100);
+    let (sound, replayed) = (std::fs::read(fixture.file()).unwrap(), fixture.replayed());
     let mut damaged: Vec<Vec<u8>> = [0, 25, 40, 70, 95, sound.len() - 1]
         .map(|at| {
             let mut bytes = sound.clone();
@@ -132,42 +135,43 @@ fn a_snapshot_that_does_not_fit_is_thrown_away() {
         .into();
     damaged.extend([Vec::new(), sound[..90].to_vec(), sound[..sound.len() - 1].to_vec()]);
     for bytes in damaged {
-        std::fs::write(bench.file(), bytes).unwrap();
-        assert!(bench.store().snapshot(&bench.run).is_none_or(|kept| kept.seq > 0));
-        assert!(bench.loaded().same_state(&replayed));
+        std::fs::write(fixture.file(), bytes).unwrap();
+        assert!(fixture.store().snapshot(&fixture.run).is_none_or(|kept| kept.seq > 0));
+        assert!(fixture.loaded().same_state(&replayed));
     }
     // A whole one of another journal: its entry is not there.
-    let other = Bench::new(SPIN);
+    let other = Fixture::new(SPIN);
     other.spin(MIN_ENTRIES + 200);
-    std::fs::copy(other.file(), bench.file()).unwrap();
-    let kept = bench.store().snapshot(&bench.run).unwrap();
+    std::fs::copy(other.file(), fixture.file()).unwrap();
+    let kept = fixture.store().snapshot(&fixture.run).unwrap();
     assert!(kept.seq >= MIN_ENTRIES, "it is whole by itself");
-    let loaded = bench.loaded();
-    assert!(loaded.same_state(&bench.replayed()));
+    let loaded = fixture.loaded();
+    assert!(loaded.same_state(&fixture.replayed()));
     // One that claims another entry of this journal: the hash tells.
     let mut wrong = ftl_store::Snapshot { seq: 5, ..kept };
     wrong.hash = ftl_store::Hash([0; 32]);
-    bench.store().keep_snapshot(&bench.run, &wrong);
-    assert!(bench.loaded().same_state(&replayed));
+    fixture.store().keep_snapshot(&fixture.run, &wrong);
+    assert!(fixture.loaded().same_state(&replayed));
 }
 
 #[test]
 fn children_and_what_they_share_come_back_out_of_a_snapshot() {
-    let bench = Bench::new(ROUNDS);
-    let store = bench.store();
+    let fixture = Fixture::new(ROUNDS);
+    let store = fixture.store();
     let inputs = fields(r#"{"objective":"a.txt"}"#);
     let opening = Opening { protocol: Name::from("rounds"), inputs, terms: Terms::default() };
     let (mut driver, mut todo) =
-        Driver::open(store.clone(), bench.library.clone(), (bench.run.clone(), "o1"), opening, 1).unwrap();
+        Driver::open(store.clone(), fixture.library.clone(), (fixture.run.clone(), "o1"), opening, 1)
+            .unwrap();
     for at in 2..200 {
         let Some(action) = todo.start.pop() else { break };
         let answer = Value::record([("text", Value::text("x")), ("path", Value::text("a.txt"))]);
         let (instance, id) = (action.instance, action.id);
         let (outcome, usage) = (Outcome::Done(answer), Some(Usage::new()));
         todo = driver.take(at, Event::Outcome { instance, action: id, outcome, usage }).unwrap();
-        let board = snapshot::load(&*store, &bench.run, bench.library.clone()).unwrap().board;
+        let board = snapshot::load(&*store, &fixture.run, fixture.library.clone()).unwrap().board;
         let bytes = board.snapshot().unwrap();
-        let back = snapshot::Board::restored(&bytes, bench.library.clone()).unwrap();
+        let back = snapshot::Board::restored(&bytes, fixture.library.clone()).unwrap();
         assert!(back.machine().same_state(driver.run()), "after {at}");
         assert_eq!(back.snapshot().unwrap(), bytes, "the same bytes again");
     }

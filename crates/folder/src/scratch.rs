@@ -35,19 +35,19 @@ const MAX_TRIES: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The sockets of agents' programs.
-    Lobby,
+    McpEndpoint,
     /// The look whether an agent answers.
     Probe,
     /// What test runners report.
     Report,
 }
 
-const PURPOSES: [Purpose; 3] = [Purpose::Lobby, Purpose::Probe, Purpose::Report];
+const PURPOSES: [Purpose; 3] = [Purpose::McpEndpoint, Purpose::Probe, Purpose::Report];
 
 impl Purpose {
     const fn prefix(self) -> &'static str {
         match self {
-            Purpose::Lobby => "ftl-",
+            Purpose::McpEndpoint => "ftl-",
             Purpose::Probe => "ftl-probe-",
             Purpose::Report => "ftl-report-",
         }
@@ -117,16 +117,16 @@ fn hold(path: &Path) -> io::Result<File> {
 fn above(purpose: Purpose) -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
     match purpose {
-        Purpose::Lobby => own.unwrap_or_else(std::env::temp_dir),
+        Purpose::McpEndpoint => own.unwrap_or_else(std::env::temp_dir),
         Purpose::Probe | Purpose::Report => std::env::temp_dir(),
     }
 }
 
 /// Removes what the dead left, wherever it was made; how many folders.
 pub fn sweep_all() -> usize {
-    let (lobby, probe) = (above(Purpose::Lobby), above(Purpose::Probe));
-    let more = if probe == lobby { 0 } else { sweep(&probe) };
-    sweep(&lobby) + more
+    let (mcp_endpoint, probe) = (above(Purpose::McpEndpoint), above(Purpose::Probe));
+    let more = if probe == mcp_endpoint { 0 } else { sweep(&probe) };
+    sweep(&mcp_endpoint) + more
 }
 
 /// Removes what the dead left in a folder; how many. What cannot be looked at or removed is left for another time.
@@ -203,7 +203,7 @@ mod tests {
 
     /// A folder as one that was killed leaves it.
     fn leave_behind(above: &Path) -> PathBuf {
-        let made = Scratch::make_in(above, Purpose::Lobby).unwrap();
+        let made = Scratch::make_in(above, Purpose::McpEndpoint).unwrap();
         fs::create_dir_all(made.path().join("cli-1-0/home")).unwrap();
         fs::write(made.path().join("cli-1-0/home/x"), "x").unwrap();
         let path = made.path().to_owned();

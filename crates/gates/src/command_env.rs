@@ -18,7 +18,7 @@ use ftl_store::Store;
 
 /// A place for commands.
 #[derive(Clone)]
-pub struct Yard<'a> {
+pub struct CommandPlace<'a> {
     /// Starts the commands under guards.
     pub supervisor: &'a Supervisor,
     /// The store that keeps long outputs.
@@ -45,11 +45,11 @@ pub(super) struct Command {
     pub(super) limits: ProcessLimits,
 }
 
-impl Yard<'_> {
+impl CommandPlace<'_> {
     /// The same for commands that may take so long at most.
     #[must_use]
     pub fn within(self, most: Duration) -> Self {
-        Yard { limits: ProcessLimits { hard: Some(most), ..self.limits }, ..self }
+        CommandPlace { limits: ProcessLimits { hard: Some(most), ..self.limits }, ..self }
     }
 
     /// Runs one script in the shell.
@@ -76,7 +76,7 @@ impl Yard<'_> {
             sandbox.reach.write.extend(list_tool_homes(&env));
             Arc::new(sandbox)
         });
-        Yard { env, sandbox, ..self.clone() }.shell(script, cancel)
+        CommandPlace { env, sandbox, ..self.clone() }.shell(script, cancel)
     }
 
     pub(super) fn run(&self, command: Command, cancel: &Cancel) -> Result<ProcessExit, RunError> {

@@ -1,7 +1,7 @@
 //! The gates: what `ftl` itself looks at before it believes that work is done.
 //!
 //! Each gate is a function over plain data: a [`Change`](ftl_git::change::Change), a [`Brief`], texts. Only
-//! `verify` and `preflight` run something, and they do it in a [`Yard`]. A gate states facts, each as one
+//! `verify` and `preflight` run something, and they do it in a [`CommandPlace`]. A gate states facts, each as one
 //! [`Finding`] with a path and a line; it never asks an agent, never accuses, and never says that something
 //! is fine that it could not read. The crate sees what a change holds and where commands run; never a campaign, a
 //! record or an agent.
@@ -22,7 +22,7 @@ pub mod secrets;
 pub mod verify;
 mod work;
 
-pub use command_env::Yard;
+pub use command_env::CommandPlace;
 pub use ftl_code::finding::{
     Brief, Finding, FindingAllowance, FindingKind, MAX_FINDINGS, Severity, allow, blocks, render_findings,
 };

@@ -15,7 +15,7 @@ use std::time::Duration;
 use ftl_core::catalogue::build::{PreflightStatus, Syntax};
 use ftl_core::catalogue::scalars::Digest;
 
-use super::command_env::{Command, Yard};
+use super::command_env::{Command, CommandPlace};
 use ftl_code::context::{Language, SyntaxError, SyntaxReport, read_source, syntax_of_change};
 use ftl_git::change::{Change, Content};
 use ftl_process::{Cancel, How, ProcessLimits, Stdin};
@@ -46,7 +46,7 @@ pub enum SyntaxCheck {
 /// Checks files of a worktree. The brief's own preflight commands, where it has any, take the place of the
 /// checkers.
 pub fn check(
-    yard: &Yard<'_>,
+    command_place: &CommandPlace<'_>,
     files: &[String],
     commands: &[String],
     change: &Change,
@@ -56,13 +56,13 @@ pub fn check(
     let mut checkers = if commands.is_empty() { MAX_CHECKED } else { 0 };
     let mut found: Vec<(String, SyntaxCheck)> = Vec::new();
     for path in files {
-        let form = match read_source(&yard.folder, path) {
-            None => SyntaxCheck::Skipped(missing(yard, path)),
-            Some(bytes) => one(yard, path, &bytes, before(change, path), &mut checkers, cancel),
+        let form = match read_source(&command_place.folder, path) {
+            None => SyntaxCheck::Skipped(missing(command_place, path)),
+            Some(bytes) => one(command_place, path, &bytes, before(change, path), &mut checkers, cancel),
         };
         found.push((path.clone(), form));
     }
-    let heard = commands.iter().filter_map(|command| own_command(yard, command, &mut found, cancel));
+    let heard = commands.iter().filter_map(|command| own_command(command_place, command, &mut found, cancel));
     let unheard: Vec<String> = heard.collect();
     summarize(&found, &unheard, tree)
 }
@@ -72,8 +72,8 @@ fn before<'a>(change: &'a Change, path: &str) -> Option<&'a str> {
     file.before.as_ref().and_then(Content::text)
 }
 
-fn missing(yard: &Yard<'_>, path: &str) -> String {
-    match std::fs::symlink_metadata(yard.folder.join(path)) {
+fn missing(command_place: &CommandPlace<'_>, path: &str) -> String {
+    match std::fs::symlink_metadata(command_place.folder.join(path)) {
         Ok(it) if it.is_dir() => "it is a folder".to_owned(),
         Ok(_) => "it is no ordinary file of the worktree".to_owned(),
         Err(_) => "it is not there".to_owned(),
@@ -81,7 +81,7 @@ fn missing(yard: &Yard<'_>, path: &str) -> String {
 }
 
 fn one(
-    yard: &Yard<'_>,
+    command_place: &CommandPlace<'_>,
     path: &str,
     bytes: &[u8],
     before: Option<&str>,
@@ -95,11 +95,11 @@ fn one(
         };
     };
     let parsed = parsed(path, before, text);
-    let checker =
-        checker(&yard.folder, path, text).filter(|checker| *checkers > 0 && yard.has(checker.program));
+    let checker = checker(&command_place.folder, path, text)
+        .filter(|checker| *checkers > 0 && command_place.has(checker.program));
     let Some(checker) = checker else { return parsed };
     *checkers -= 1;
-    ask(yard, &checker, text, cancel).unwrap_or(parsed)
+    ask(command_place, &checker, text, cancel).unwrap_or(parsed)
 }
 
 fn not_text(bytes: &[u8]) -> SyntaxError {
@@ -201,12 +201,18 @@ fn node_words(text: &str) -> Option<Vec<OsString>> {
 }
 
 /// What a checker says; nothing where it could not run or did not say where.
-fn ask(yard: &Yard<'_>, checker: &Checker, text: &str, cancel: &Cancel) -> Option<SyntaxCheck> {
-    let soft = yard.limits.soft.map_or(CHECK_LIMIT, |soft| soft.min(CHECK_LIMIT));
-    let limits = ProcessLimits { soft: Some(soft), hard: Some(soft * 2), silence: None, ..yard.limits };
+fn ask(
+    command_place: &CommandPlace<'_>,
+    checker: &Checker,
+    text: &str,
+    cancel: &Cancel,
+) -> Option<SyntaxCheck> {
+    let soft = command_place.limits.soft.map_or(CHECK_LIMIT, |soft| soft.min(CHECK_LIMIT));
+    let limits =
+        ProcessLimits { soft: Some(soft), hard: Some(soft * 2), silence: None, ..command_place.limits };
     let stdin = Stdin::Bytes(text.as_bytes().to_vec());
     let command = Command { program: checker.program.into(), args: checker.args.clone(), stdin, limits };
-    let ended = yard.run(command, cancel).ok()?;
+    let ended = command_place.run(command, cancel).ok()?;
     match (ended.cut, ended.how) {
         (None, How::Exited(0)) => Some(SyntaxCheck::Sound),
         (None, How::Exited(_)) => {
@@ -271,12 +277,12 @@ fn read_php(said: &str) -> Option<SyntaxError> {
 /// One of the brief's own commands. A file that its output names is broken; where it names none, all that exist
 /// are. Why it could not be run, if it could not.
 fn own_command(
-    yard: &Yard<'_>,
+    command_place: &CommandPlace<'_>,
     command: &str,
     found: &mut [(String, SyntaxCheck)],
     cancel: &Cancel,
 ) -> Option<String> {
-    let ended = match yard.shell(command, cancel) {
+    let ended = match command_place.shell(command, cancel) {
         Ok(ended) => ended,
         Err(error) => return Some(format!("`{command}` could not be run: {error}")),
     };

@@ -32,7 +32,7 @@ impl Repo {
             return Ok(None);
         }
         let index =
-            self.chamber.home().join("index").join(format!("compare.{:016x}", ftl_folder::id::random()?));
+            self.private_dir.home().join("index").join(format!("compare.{:016x}", ftl_folder::id::random()?));
         let stood = self
             .read_tree(&index, &self.tree_of(&record.base)?)
             .and_then(|()| self.stand(&index, &self.path_of(id), &record.base));

@@ -82,7 +82,7 @@ impl Repo {
 
     /// Now, as the disk stamps it.
     pub(super) fn moment(&self) -> Result<Moment, GitError> {
-        let file = self.chamber.home().join("moment");
+        let file = self.private_dir.home().join("moment");
         ftl_folder::write(&file, b"").at(&file)?;
         ftl_folder::metadata(&file).at(&file).map(|found| (found.ctime(), found.ctime_nsec()))
     }
@@ -91,7 +91,7 @@ impl Repo {
     fn sync_systems(&self, checkout: Option<&Path>) -> io::Result<()> {
         let mut done: Vec<u64> = Vec::new();
         let objects = self.common.join("objects");
-        let all = [Some(self.common.as_path()), Some(&objects), Some(self.chamber.home()), checkout];
+        let all = [Some(self.common.as_path()), Some(&objects), Some(self.private_dir.home()), checkout];
         for folder in all.into_iter().flatten() {
             let device = Identity::of(folder)?.device;
             if !done.contains(&device) {
@@ -115,7 +115,7 @@ impl Repo {
     /// Whether everything of ours is on the file system of a folder.
     fn is_all_beside(&self, folder: &Path) -> io::Result<bool> {
         let device = Identity::of(folder)?.device;
-        for ours in [self.common.as_path(), &self.common.join("objects"), self.chamber.home()] {
+        for ours in [self.common.as_path(), &self.common.join("objects"), self.private_dir.home()] {
             if Identity::of(ours)?.device != device {
                 return Ok(false);
             }
@@ -124,7 +124,7 @@ impl Repo {
     }
 
     fn sync_since(&self, (objects, since): (Moment, Moment), what: What) -> io::Result<()> {
-        let ours = self.chamber.objects();
+        let ours = self.private_dir.objects();
         sync_below(&self.common.join("objects"), objects, Files::Objects(&ours))?;
         if what == What::Objects {
             return Ok(());

@@ -99,7 +99,8 @@ impl Repo {
 
     fn named_by_runs(&self) -> Result<Names, GitError> {
         let mut names = Names::new();
-        for folder in paths(&self.chamber.home().join("runs"))?.iter().filter(|path| folder::is_folder(path))
+        for folder in
+            paths(&self.private_dir.home().join("runs"))?.iter().filter(|path| folder::is_folder(path))
         {
             let Some(record) = ledger::read::<RunRecord>(&folder.join("run.json"))? else { continue };
             let by = Namer::Run(record.run.to_string());
@@ -118,7 +119,7 @@ impl Repo {
 
     fn named_by_worktrees(&self) -> Result<Names, GitError> {
         let mut names = Names::new();
-        for file in files(&self.chamber.home().join("worktrees"))? {
+        for file in files(&self.private_dir.home().join("worktrees"))? {
             let Some(record) = ledger::read::<WorktreeRecord>(&file)? else { continue };
             let by = Namer::Worktree(record.id.to_string());
             let noted = recovery::tree_in(&self.stood_file(&record.id))?;

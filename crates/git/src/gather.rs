@@ -68,7 +68,7 @@ impl Repo {
 
     /// Has our own objects hold these.
     pub(super) fn gather(&self, wanted: &BTreeSet<Oid>) -> Result<(), GitError> {
-        let (ours, theirs) = (self.chamber.objects(), self.common.join("objects"));
+        let (ours, theirs) = (self.private_dir.objects(), self.common.join("objects"));
         let mut packed = Vec::new();
         for oid in wanted {
             let name = loose_name(oid);
@@ -87,7 +87,7 @@ impl Repo {
         for (info, name) in self.object_infos(&asked)?.into_iter().zip(names) {
             info.ok_or_else(|| GitError::missing(format!("object {name} is not in the repository")))?;
         }
-        let packs = self.chamber.objects().join("pack");
+        let packs = self.private_dir.objects().join("pack");
         folder::make(&packs).at(&packs)?;
         let call = self.about_objects().words(["pack-objects", "-q", "--delta-base-offset"]);
         let call = call.words([packs.join("pack")]).input(Input::Bytes(names.join("\n").into_bytes()));

@@ -193,7 +193,7 @@ impl Repo {
     /// A tree of everything in a folder that exists only there, and what has no bytes.
     fn whole_tree(&self, record: &WorktreeRecord, folder: &Path) -> Result<(Oid, Vec<Vec<u8>>), GitError> {
         let id = &record.id;
-        let index = self.chamber.home().join("index").join(format!("{id}.keep"));
+        let index = self.private_dir.home().join("index").join(format!("{id}.keep"));
         let ours = self.index_file(id);
         let known = self.known_tree(&ours);
         let before = self.as_before(&ours, folder);
@@ -295,9 +295,9 @@ impl Repo {
 
     /// A folder that holds the rules of a worktree's base, and nothing else.
     fn base_rules(&self, record: &WorktreeRecord) -> Result<PathBuf, GitError> {
-        let index = self.chamber.home().join("index").join(format!("{}.base", record.id));
+        let index = self.private_dir.home().join("index").join(format!("{}.base", record.id));
         self.read_tree(&index, &record.base)?;
-        let rules = self.chamber.home().join("trash").join(format!("{}.rules", record.id));
+        let rules = self.private_dir.home().join("trash").join(format!("{}.rules", record.id));
         remove_whole(&rules)?;
         ftl_folder::make(&rules).at(&rules)?;
         let call = self.inside(&index, &rules).words(["ls-files", "-z", "--", ":(glob)**/.gitignore"]);
@@ -317,7 +317,7 @@ impl Repo {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
-        let index = self.chamber.home().join("index").join("none");
+        let index = self.private_dir.home().join("index").join("none");
         let call = self.inside(&index, rules).words(["check-ignore", "-z", "--stdin", "--no-index"]);
         let said = self.run(call.input(Input::Bytes(asked.join(&0))))?;
         // One says that none of them is ignored.
@@ -334,7 +334,7 @@ impl Repo {
         if found.is_none_or(|found| self.is_given(id, &found)) {
             return Ok(None);
         }
-        let index = self.chamber.home().join("index").join(format!("{id}.staged"));
+        let index = self.private_dir.home().join("index").join(format!("{id}.staged"));
         ftl_folder::copy(&theirs, &index).at(&theirs)?;
         let call = self.about_objects().var("GIT_INDEX_FILE", &index).words(["write-tree"]);
         let said = self.run(call)?;
@@ -443,7 +443,7 @@ impl Repo {
     pub(super) fn keep_odds(&self, id: &WorktreeId, odds: &Odds, folder: &Path) -> Result<(), GitError> {
         let held = self.hold_repository()?;
         let record = self.worktree_record(id)?;
-        let index = self.chamber.home().join("index").join(format!("{id}.keep"));
+        let index = self.private_dir.home().join("index").join(format!("{id}.keep"));
         self.start_index(&self.index_file(id), &index, &record.base)?;
         self.store_odd(odds, &index, folder)?;
         let tree = self.write_tree(&index)?;

@@ -22,7 +22,7 @@ const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;
 impl Repo {
     /// Where a run's own things are.
     pub(super) fn run_folder(&self, run: &RunId) -> PathBuf {
-        self.chamber.home().join("runs").join(run.as_str())
+        self.private_dir.home().join("runs").join(run.as_str())
     }
 
     /// The record of a run.
@@ -47,12 +47,12 @@ impl Repo {
 
     /// The record of a worktree.
     pub(super) fn worktree_file(&self, id: &WorktreeId) -> PathBuf {
-        self.chamber.home().join("worktrees").join(format!("{id}.json"))
+        self.private_dir.home().join("worktrees").join(format!("{id}.json"))
     }
 
     /// Our own index of a worktree.
     pub(super) fn index_file(&self, id: &WorktreeId) -> PathBuf {
-        self.chamber.home().join("index").join(id.as_str())
+        self.private_dir.home().join("index").join(id.as_str())
     }
 
     /// Replaces a record as a whole, synced before it returns.

@@ -208,7 +208,7 @@ pub struct Repo {
     named: Option<Person>,
     /// Whether the repository says that it has no checkout of its own.
     is_bare: bool,
-    chamber: Chamber,
+    private_dir: Chamber,
     synced: Arc<Synced>,
     /// Answers about objects, out of the chamber.
     objects: Arc<Reader>,
@@ -268,10 +268,10 @@ impl Repo {
         let format = told.object_format()?;
         let prefix = root.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
         let ignored = told.ignored(&runner, &settings, &own)?;
-        let chamber =
+        let private_dir =
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
         for folder in ["index", "worktrees", "runs", "locks", "trash", "slots", "resting"] {
-            let folder = chamber.home().join(folder);
+            let folder = private_dir.home().join(folder);
             ftl_folder::make(&folder).at(&folder)?;
         }
         let (synced, objects, refs, mover, trees, given, shared, slots) = Default::default();
@@ -285,7 +285,7 @@ impl Repo {
             identity,
             named: told.person(),
             is_bare: told.is_bare(),
-            chamber,
+            private_dir,
             synced,
             objects,
             refs,
@@ -376,12 +376,12 @@ impl Repo {
 
     /// A call in the chamber, with an index and a folder of files.
     fn inside<'a>(&self, index: &Path, folder: &Path) -> Call<'a> {
-        self.chamber.call(folder).var("GIT_WORK_TREE", folder).var("GIT_INDEX_FILE", index)
+        self.private_dir.call(folder).var("GIT_WORK_TREE", folder).var("GIT_INDEX_FILE", index)
     }
 
     /// A call in the chamber about objects alone.
     fn about_objects<'a>(&self) -> Call<'a> {
-        self.chamber.call(self.chamber.folder())
+        self.private_dir.call(self.private_dir.folder())
     }
 
     /// Runs git, if the repository is still the one that was opened.

@@ -42,13 +42,13 @@ impl Held {
 impl Repo {
     /// Takes the lock of that name, waiting for its holder.
     pub(super) fn hold(&self, name: &str, cancel: &Cancel) -> Result<Held, GitError> {
-        take(&self.chamber.home().join("locks").join(name), cancel)
+        take(&self.private_dir.home().join("locks").join(name), cancel)
     }
 
     /// Takes the lock of that name unless another process has it. A child that this process is just starting holds
     /// every lock of its parent for an instant; that is waited for, no longer than [`MAX_SPAWN`].
     pub(super) fn hold_unless_busy(&self, name: &str) -> Result<Option<Held>, GitError> {
-        let path = self.chamber.home().join("locks").join(name);
+        let path = self.private_dir.home().join("locks").join(name);
         let file = folder::open(&path, OpenMode::Update).at(&path)?;
         let began = Instant::now();
         while !holder::try_lock(&file).at(&path)? {

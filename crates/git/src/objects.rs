@@ -48,7 +48,7 @@ impl Repo {
 
     fn give(&self, again: bool) -> Result<usize, GitError> {
         let mut shared = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ours, theirs) = (self.chamber.objects(), self.common.join("objects"));
+        let (ours, theirs) = (self.private_dir.objects(), self.common.join("objects"));
         let open = Folder::open(&ours).at(&ours)?;
         let mut count = 0;
         for name in names(&open).at(&ours)? {
@@ -65,7 +65,7 @@ impl Repo {
     pub(super) fn tidy_objects(&self) -> Result<(), GitError> {
         // A process that opens a worktree has written its record first.
         let _held = self.hold_repository()?;
-        let (ours, open) = (self.chamber.objects(), self.chamber.home().join("worktrees"));
+        let (ours, open) = (self.private_dir.objects(), self.private_dir.home().join("worktrees"));
         remove_unfinished(&ours).at(&ours)?;
         if !folder::names(&open).at(&open)?.is_empty() {
             return Ok(());

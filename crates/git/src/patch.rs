@@ -133,7 +133,7 @@ impl Repo {
     }
 
     fn patch_index(&self, run: &RunId) -> PathBuf {
-        self.chamber.home().join(format!("patch-{run}.index"))
+        self.private_dir.home().join(format!("patch-{run}.index"))
     }
 
     /// A commit of a tree on top of another commit. Nothing points to it yet.

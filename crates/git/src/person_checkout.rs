@@ -244,7 +244,7 @@ impl Repo {
 
     /// A copy of the person's index.
     pub(super) fn copy_index(&self) -> Result<PathBuf, GitError> {
-        let index = self.chamber.home().join("index").join("person");
+        let index = self.private_dir.home().join("index").join("person");
         let theirs = self.own.join("index");
         unlock(&index)?;
         folder::copy(&theirs, &index).at(&theirs)?;

@@ -12,7 +12,7 @@ use super::{GitError, Oid, Repo, WorktreeId, ledger};
 
 impl Repo {
     pub(super) fn stood_file(&self, id: &WorktreeId) -> PathBuf {
-        self.chamber.home().join("stood").join(format!("{id}.json"))
+        self.private_dir.home().join("stood").join(format!("{id}.json"))
     }
 
     /// Writes down what is in a worktree, before the journal hears of it.

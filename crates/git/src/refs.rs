@@ -97,7 +97,7 @@ impl Repo {
         _held: &Held,
     ) -> Result<(), GitError> {
         self.check_identity()?;
-        let nothing = self.chamber.nothing();
+        let nothing = self.private_dir.nothing();
         let mut text = b"start\0".to_vec();
         for (name, new, old) in moves {
             let old = old.as_ref().map_or(nothing.as_str(), Oid::as_str);

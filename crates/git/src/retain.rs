@@ -307,7 +307,7 @@ impl Repo {
         let held = self.hold_repository()?;
         let id: WorktreeId = format!("{}-saved", record.run).parse()?;
         let base = if record.state == State::Arrived { &record.to } else { &record.from };
-        let index = self.chamber.home().join("index").join(format!("{id}.keep"));
+        let index = self.private_dir.home().join("index").join(format!("{id}.keep"));
         self.read_tree(&index, base)?;
         let input = Input::Written(Box::new(|to| {
             saves.iter().try_for_each(|(path, noted)| {
@@ -316,7 +316,7 @@ impl Repo {
                 to.write_all(&[0])
             })
         }));
-        let call = self.inside(&index, self.chamber.home()).words(["update-index", "-z", "--index-info"]);
+        let call = self.inside(&index, self.private_dir.home()).words(["update-index", "-z", "--index-info"]);
         self.run(call.input(input))?.ok()?;
         let tree = self.write_tree(&index)?;
         folder::remove(&index).at(&index)?;

@@ -166,7 +166,7 @@ impl Repo {
         // What a salvage that was killed left.
         remove_whole(&prepared)?;
         ftl_folder::make_new(&prepared).map_err(|error| cannot_be_made(folder, &error))?;
-        let index = self.chamber.home().join("index").join("salvage");
+        let index = self.private_dir.home().join("index").join("salvage");
         let laid = self.lay_all(&index, &prepared, &kept.commit).and_then(|()| {
             self.runner.step("name the folder")?;
             self.name_folder(&prepared, &above.join(name)).map_err(|error| cannot_be_made(folder, &error))
@@ -180,7 +180,7 @@ impl Repo {
 
     /// Where files are prepared for a folder below that one: in the store, if it is on the same file system.
     fn salvage_folder(&self, above: &Path) -> Result<PathBuf, GitError> {
-        let trash = self.chamber.home().join("trash");
+        let trash = self.private_dir.home().join("trash");
         let ours = Folder::open(&trash).at(&trash)?;
         Ok(match barrier(&*self.files, &ours, &BTreeSet::from([above]), &Folder::open).at(above)? {
             None => trash.join("salvage"),

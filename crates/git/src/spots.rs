@@ -46,7 +46,7 @@ impl Repo {
 
     /// The folder that a path is below, where that is git's own or the checkout.
     fn root_of<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
-        if path.starts_with(self.chamber.home()) {
+        if path.starts_with(self.private_dir.home()) {
             return None;
         }
         [&self.own, &self.common, &self.top]

@@ -144,7 +144,7 @@ pub struct LockFile {
 
 impl Repo {
     pub(super) fn marks_folder(&self) -> PathBuf {
-        self.chamber.home().join("moving")
+        self.private_dir.home().join("moving")
     }
 
     /// Removes the locks of dead movers of ours, with their marks; how many locks those were.

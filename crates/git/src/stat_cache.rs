@@ -95,7 +95,7 @@ impl Repo {
     /// A folder at a glance, before it is looked at in earnest; nothing where that would not be believed.
     pub(super) fn glance(&self, folder: &Path) -> Option<Glance> {
         let moment = self.moment().ok()?;
-        let disk = ftl_folder::metadata(self.chamber.home()).ok()?.dev();
+        let disk = ftl_folder::metadata(self.private_dir.home()).ok()?.dev();
         Glance::of(folder).filter(|glance| glance.is_before(moment, disk))
     }
 

@@ -160,7 +160,7 @@ enum Swapped {
 
 impl Repo {
     pub(super) fn transfers(&self) -> PathBuf {
-        self.chamber.home().join("transfers")
+        self.private_dir.home().join("transfers")
     }
 
     pub(super) fn transfer_file(&self, id: &str) -> PathBuf {

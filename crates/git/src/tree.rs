@@ -175,7 +175,7 @@ impl Repo {
         settings: &[&str],
     ) -> Result<(), GitError> {
         if !survey.gone.is_empty() {
-            let nothing = self.chamber.nothing();
+            let nothing = self.private_dir.nothing();
             let input = Input::Written(Box::new(|to| {
                 survey.gone.iter().try_for_each(|path| {
                     write!(to, "0 {nothing}\t")?;
@@ -237,7 +237,7 @@ impl Repo {
         if base == tree {
             return Ok(Vec::new());
         }
-        let nothing = Entry { mode: MODE_NONE, oid: self.chamber.nothing().parse()? };
+        let nothing = Entry { mode: MODE_NONE, oid: self.private_dir.nothing().parse()? };
         let top = |oid| Ok::<_, GitError>(Entry { mode: MODE_TREE, oid: self.tree_of(oid)? });
         let mut all = Vec::new();
         let mut folders = vec![(Vec::new(), top(base)?, top(tree)?)];
@@ -354,7 +354,7 @@ impl Repo {
                     return Ok(false);
                 }
                 if size > MAX_CONTENT_BYTES {
-                    let call = self.chamber.call(folder).words(["hash-object", "--no-filters", "--"]);
+                    let call = self.private_dir.call(folder).words(["hash-object", "--no-filters", "--"]);
                     let said = self.run(call.words([&file]))?;
                     return Ok(said.code == 0 && Oid::read(&said.out)? == wanted.oid);
                 }

@@ -51,7 +51,7 @@ impl Repo {
 
     /// The runs that have delivered or begun to, in the order of their names.
     fn delivering_runs(&self) -> Result<Vec<RunId>, GitError> {
-        let folder = self.chamber.home().join("runs");
+        let folder = self.private_dir.home().join("runs");
         let mut runs = Vec::new();
         for name in ftl_folder::names(&folder).at(&folder)? {
             let run = name.to_str().and_then(|name| RunId::try_from(name.to_owned()).ok());

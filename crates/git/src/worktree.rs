@@ -188,7 +188,7 @@ impl Repo {
 
     /// Every worktree that is open or was left in the middle of being opened or closed.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
-        let folder = self.chamber.home().join("worktrees");
+        let folder = self.private_dir.home().join("worktrees");
         let mut found = Vec::new();
         for name in ftl_folder::names(&folder).at(&folder)? {
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")).map(str::parse);
@@ -315,7 +315,7 @@ impl Repo {
         }
         self.runner.step("enrol worktree")?;
         let admin = self.admin(id);
-        let made = self.chamber.home().join("trash").join(format!("{id}.admin"));
+        let made = self.private_dir.home().join("trash").join(format!("{id}.admin"));
         remove_whole(&made)?;
         let (logs, refs, above) = (made.join("logs"), made.join("refs"), self.common.join("worktrees"));
         for folder in [path, &logs, &refs] {
@@ -323,7 +323,7 @@ impl Repo {
         }
         fs::create_dir_all(&above).at(&above)?;
         let (name, email) = NOBODY;
-        let (nothing, now) = (self.chamber.nothing(), ftl_folder::clock::wall() / 1000);
+        let (nothing, now) = (self.private_dir.nothing(), ftl_folder::clock::wall() / 1000);
         let put = |file: &Path, bytes: &[u8]| ftl_folder::write(file, bytes).at(file);
         put(&path.join(".git"), &[&points_to(&admin), b"\n".as_slice()].concat())?;
         put(&made.join("gitdir"), &[path.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
@@ -389,7 +389,7 @@ impl Repo {
             return Ok(());
         }
         self.runner.step("copy ignored files")?;
-        let index = self.chamber.home().join("index").join("none");
+        let index = self.private_dir.home().join("index").join("none");
         let found = self.list_ignored(&index, &self.top)?;
         if found.len() > MAX_COPIED_FILES {
             let message = format!("{} ignored files would be copied into each worktree", found.len());
@@ -548,7 +548,7 @@ impl Repo {
     }
 
     pub(super) fn trash(&self, id: &WorktreeId) -> PathBuf {
-        self.chamber.home().join("trash").join(id.as_str())
+        self.private_dir.home().join("trash").join(id.as_str())
     }
 
     fn empty_trash(&self, id: &WorktreeId) -> Result<(), GitError> {

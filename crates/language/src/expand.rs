@@ -33,8 +33,8 @@ pub trait PatternSource {
 }
 
 /// The states of a document with every pattern in place, and what went wrong.
-pub fn paste(document: &Document, shelf: &dyn PatternSource) -> (Vec<State>, Vec<Problem>) {
-    let mut paster = Paster { shelf, problems: Vec::new(), statements: 0, parts: 0, full: false };
+pub fn paste(document: &Document, pattern_source: &dyn PatternSource) -> (Vec<State>, Vec<Problem>) {
+    let mut paster = Paster { pattern_source, problems: Vec::new(), statements: 0, parts: 0, full: false };
     let nothing = BTreeMap::new();
     let states = document
         .states
@@ -71,7 +71,7 @@ struct Scope<'a> {
 }
 
 struct Paster<'a> {
-    shelf: &'a dyn PatternSource,
+    pattern_source: &'a dyn PatternSource,
     problems: Vec<Problem>,
     statements: usize,
     parts: usize,
@@ -133,12 +133,12 @@ impl Paster<'_> {
     {
         let document: &'b Document = match &used.protocol {
             None => scope.document,
-            Some(protocol) => match self.shelf.document(&protocol.name) {
+            Some(protocol) => match self.pattern_source.document(&protocol.name) {
                 Some(found) => found,
                 None => {
                     let message = format!("there is no protocol `{}`", protocol.name);
                     let problem = Problem::error("unknown-protocol", protocol.span, message);
-                    let problem = problem.near(&protocol.name, self.shelf.names());
+                    let problem = problem.near(&protocol.name, self.pattern_source.names());
                     self.say(problem, scope);
                     return None;
                 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ftl_core::run::{
-    Action, Decision, End, Event, Fact, InstanceId, Outcome, Payment, Purse, ROOT, RefusalKind, Run,
+    Action, BudgetMeter, Decision, End, Event, Fact, InstanceId, Outcome, Payment, ROOT, RefusalKind, Run,
     Standing, Terms, Usage,
 };
 use ftl_core::value::{Name, Value};
@@ -116,7 +116,7 @@ fn four(terms: Terms) -> Stage {
     Stage::open_with(library_with(&[("four", FOUR)]), "four", "{}", terms)
 }
 
-fn purse(stage: &Stage, id: InstanceId) -> Purse {
+fn purse(stage: &Stage, id: InstanceId) -> BudgetMeter {
     stage.run.purses(id).unwrap().get("tokens").cloned().unwrap_or_default()
 }
 
@@ -134,7 +134,7 @@ fn spends(stage: &mut Stage, action: &Action, usage: Usage) -> Decision {
 /// What the facts say was paid in all.
 fn paid(stage: &Stage) -> u64 {
     let paid = stage.journal.iter().filter_map(|entry| match &entry.fact {
-        Fact::Paid(Payment::Purse { usage, .. }) => usage.get("tokens").copied(),
+        Fact::Paid(Payment::BudgetMeter { usage, .. }) => usage.get("tokens").copied(),
         _ => None,
     });
     paid.sum()
@@ -352,7 +352,7 @@ fn unknown_use_is_the_worst_case_and_marked() {
         "what nobody reported is the worst case"
     );
     let guessed = stage.journal.iter().filter(|entry| {
-        matches!(&entry.fact, Fact::Paid(Payment::Purse { guessed, .. }) if guessed.contains(&Name::from("tokens")))
+        matches!(&entry.fact, Fact::Paid(Payment::BudgetMeter { guessed, .. }) if guessed.contains(&Name::from("tokens")))
     });
     assert_eq!(guessed.count(), 2);
     Run::verify(stage.run.programs().clone(), &stage.journal).unwrap();

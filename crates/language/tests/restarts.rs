@@ -5,8 +5,8 @@
 mod support;
 
 use ftl_core::run::{
-    Action, Decision, End, Event, Fact, OpenKind, Outcome, Payment, Purse, ROOT, Run, STOPPED, Standing,
-    Terms, Usage,
+    Action, BudgetMeter, Decision, End, Event, Fact, OpenKind, Outcome, Payment, ROOT, Run, STOPPED,
+    Standing, Terms, Usage,
 };
 use ftl_core::value::Name;
 use support::{Stage, library_with, plain};
@@ -70,7 +70,7 @@ fn outage(until: u64) -> Outcome {
     Outcome::Outage { service: "model".to_owned(), until }
 }
 
-fn purse(stage: &Stage) -> Purse {
+fn purse(stage: &Stage) -> BudgetMeter {
     stage.run.purses(ROOT).unwrap().get("tokens").cloned().unwrap_or_default()
 }
 
@@ -134,7 +134,7 @@ fn a_crash_charges_the_worst_case() {
     let decision = stage.send(Event::Recover);
     assert_eq!(decision.start, std::slice::from_ref(&agent));
     assert_eq!(counts(&stage), (130, 100, 1), "all that was set aside is used, and as much is set aside");
-    let paid = Fact::Paid(Payment::Purse {
+    let paid = Fact::Paid(Payment::BudgetMeter {
         action: agent.id,
         usage: tokens(100),
         guessed: vec![Name::from("tokens")],

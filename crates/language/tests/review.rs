@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
 use ftl_core::run::{
-    Action, Adoption, Decision, End, Event, Fact, Failure, FailureKind, Input, Outcome, Payment, Policy,
-    Purse, ROOT, Run, Standing, Terms, Usage,
+    Action, Adoption, BudgetMeter, Decision, End, Event, Fact, Failure, FailureKind, Input, Outcome, Payment,
+    Policy, ROOT, Run, Standing, Terms, Usage,
 };
 use ftl_core::value::{Fields, Name, Value};
 use ftl_language::library::{Library, built_in_sources};
@@ -110,7 +110,7 @@ fn policy(policy: Policy) -> Terms {
     Terms { policies: [("*".to_owned(), policy)].into(), ..Terms::default() }
 }
 
-fn purse(stage: &Stage, name: &str) -> Purse {
+fn purse(stage: &Stage, name: &str) -> BudgetMeter {
     stage.run.purses(ROOT).unwrap()[name].clone()
 }
 

@@ -51,7 +51,7 @@ pub struct TaskInfo {
 
 /// Why something could not be done with a task.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DeskError {
+pub enum RegistryError {
     /// An artifact or the state is malformed.
     Malformed(Malformed),
     /// The disk did not do it.
@@ -60,30 +60,30 @@ pub enum DeskError {
     Store(StoreError),
 }
 
-impl From<Malformed> for DeskError {
-    fn from(malformed: Malformed) -> DeskError {
-        DeskError::Malformed(malformed)
+impl From<Malformed> for RegistryError {
+    fn from(malformed: Malformed) -> RegistryError {
+        RegistryError::Malformed(malformed)
     }
 }
 
-impl From<StoreError> for DeskError {
-    fn from(error: StoreError) -> DeskError {
-        DeskError::Store(error)
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> RegistryError {
+        RegistryError::Store(error)
     }
 }
 
-impl From<io::Error> for DeskError {
-    fn from(error: io::Error) -> DeskError {
-        DeskError::Disk(error.to_string())
+impl From<io::Error> for RegistryError {
+    fn from(error: io::Error) -> RegistryError {
+        RegistryError::Disk(error.to_string())
     }
 }
 
-impl std::fmt::Display for DeskError {
+impl std::fmt::Display for RegistryError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            DeskError::Malformed(malformed) => malformed.fmt(out),
-            DeskError::Disk(message) => out.write_str(message),
-            DeskError::Store(error) => error.fmt(out),
+            RegistryError::Malformed(malformed) => malformed.fmt(out),
+            RegistryError::Disk(message) => out.write_str(message),
+            RegistryError::Store(error) => error.fmt(out),
         }
     }
 }
@@ -188,15 +188,15 @@ pub fn phase_of(run: &Run, phases: &Phases) -> Option<Phase> {
 
 /// Compares what a task's file says with what its journal says. `look` tells where the run of a name stands, if it was
 /// ever opened.
-pub fn standing<E: From<DeskError>>(
+pub fn standing<E: From<RegistryError>>(
     notes: &dyn Notebook,
     folder: &TaskFolder,
     phases: &Phases,
     look: &mut dyn FnMut(&RunId) -> Result<Option<Phase>, E>,
 ) -> Result<TaskStanding, E> {
-    let file = StateFile::read(folder, phases).map_err(DeskError::from)?;
+    let file = StateFile::read(folder, phases).map_err(RegistryError::from)?;
     let said = file.as_ref().map_or_else(|| phases.first(), |(state, _)| state.phase.clone());
-    let Some(known) = load_task(notes, folder.id()).map_err(DeskError::from)? else {
+    let Some(known) = load_task(notes, folder.id()).map_err(RegistryError::from)? else {
         return Ok(TaskStanding::Unknown { phase: said });
     };
     let Some(journal) = look(&known.run)? else {
@@ -223,7 +223,7 @@ pub fn project(
     run: &RunId,
     (from, to): (&Phase, &Phase),
     phases: &Phases,
-) -> Result<(), DeskError> {
+) -> Result<(), RegistryError> {
     let mut state = match StateFile::read(folder, phases)? {
         Some((state, _)) => state,
         None => StateFile::new(folder.id().as_str(), phases),
@@ -253,7 +253,7 @@ pub fn remember(
     folder: &TaskFolder,
     run: &RunId,
     phases: &Phases,
-) -> Result<(), DeskError> {
+) -> Result<(), RegistryError> {
     let state = StateFile::read(folder, phases)?.map(|(_, digest)| digest.to_string());
     if load_task(notes, folder.id())?.is_some_and(|known| known.run == *run && known.state == state) {
         return Ok(());
@@ -319,13 +319,13 @@ pub fn turn(place: &StateFolder, id: &TaskId) -> io::Result<Option<Turn>> {
     Ok(ftl_folder::lock::try_lock(&file)?.then(|| Turn(file)))
 }
 
-impl From<DeskError> for Failure {
+impl From<RegistryError> for Failure {
     /// What the disk or the store did not do, as a failure of an action.
-    fn from(error: DeskError) -> Failure {
+    fn from(error: RegistryError) -> Failure {
         let (kind, cause) = match &error {
-            DeskError::Malformed(_) => (FailureKind::Failed, None),
-            DeskError::Disk(why) => (FailureKind::CouldNotRun, MachineCause::of_words(why)),
-            DeskError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
+            RegistryError::Malformed(_) => (FailureKind::Failed, None),
+            RegistryError::Disk(why) => (FailureKind::CouldNotRun, MachineCause::of_words(why)),
+            RegistryError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
         };
         machine::judged(cause, kind, error.to_string())
     }

@@ -31,7 +31,7 @@ pub struct DecisionRecord<'a> {
 }
 
 /// Writes a decision; the one before is kept below `versions/`.
-pub fn decision(folder: &TaskFolder, decision: &DecisionRecord<'_>) -> Result<(), registry::DeskError> {
+pub fn decision(folder: &TaskFolder, decision: &DecisionRecord<'_>) -> Result<(), registry::RegistryError> {
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let mut json = Object::new().with("verdict", decision.choice.word());
     if let Some(route) = decision.route {

@@ -321,9 +321,9 @@ impl Records {
 }
 
 /// The head of a campaign, without its tasks, as it is kept.
-pub(super) fn head_at(paper: &Records, scope: &RecordScope) -> Result<Option<Campaign>, StoreError> {
+pub(super) fn head_at(records: &Records, scope: &RecordScope) -> Result<Option<Campaign>, StoreError> {
     let what = projected(scope.clone());
-    let Some(body) = paper.store().note(&what.kind, &what.key)? else { return Ok(None) };
+    let Some(body) = records.store().note(&what.kind, &what.key)? else { return Ok(None) };
     let head = chunked_note::head_of(&body, &what)?.0;
     Campaign::read(&head).map(Some).map_err(StoreError::Corrupt)
 }

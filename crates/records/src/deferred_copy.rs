@@ -52,7 +52,7 @@ impl Lag {
 
 /// As long as it is there, copies may lag; when it goes, they have caught up.
 pub struct Lagging {
-    paper: Arc<Records>,
+    records: Arc<Records>,
     is_over: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
 }
@@ -60,15 +60,15 @@ pub struct Lagging {
 impl Records {
     /// Lets copies lag for as long as a run is driven. Where no thread can be started they do not.
     pub fn lagging(self: &Arc<Records>) -> Lagging {
-        let (paper, is_over) = (self.clone(), Arc::new(AtomicBool::new(false)));
+        let (records, is_over) = (self.clone(), Arc::new(AtomicBool::new(false)));
         let (own, over) = (self.clone(), is_over.clone());
         let writer =
             std::thread::Builder::new().name(String::from("copies")).spawn(move || own.follow(&over));
         let writer = writer.ok();
         if writer.is_some() {
-            paper.lag.state().runs += 1;
+            records.lag.state().runs += 1;
         }
-        Lagging { paper, is_over, writer }
+        Lagging { records, is_over, writer }
     }
 
     /// Writes the copy that lags, again and again, until it is over.
@@ -102,13 +102,13 @@ impl Drop for Lagging {
     fn drop(&mut self) {
         let Some(writer) = self.writer.take() else { return };
         {
-            let mut state = self.paper.lag.state();
+            let mut state = self.records.lag.state();
             state.runs = state.runs.saturating_sub(1);
             self.is_over.store(true, Ordering::Relaxed);
         }
-        self.paper.lag.turned.notify_all();
+        self.records.lag.turned.notify_all();
         let _ = writer.join();
-        self.paper.catch_up_campaign();
+        self.records.catch_up_campaign();
     }
 }
 

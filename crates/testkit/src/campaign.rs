@@ -96,8 +96,10 @@ impl Campaign<'_> {
         }
         let run = Run::replay(library, &entries);
         for (meter, spent) in world.spent() {
-            let charged =
-                run.purses(ROOT).and_then(|purses| purses.get(&meter)).map_or(0, |purse| purse.used);
+            let charged = run
+                .purses(ROOT)
+                .and_then(|purses| purses.get(&meter))
+                .map_or(0, |budget_meter| budget_meter.used);
             if charged < spent {
                 wrong.push(format!("{meter}: {spent} was used and {charged} was charged"));
             }

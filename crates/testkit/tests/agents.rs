@@ -66,7 +66,7 @@ impl Stage {
 
     /// Performs a coder's job, with a driver that pays for so many calls.
     fn perform(&self, script: &str, write: &str, calls: usize) -> (Report, Ruled) {
-        let (desk, words) = channel();
+        let (host, words) = channel();
         let driver = std::thread::spawn(move || {
             let mut ruled = Ruled::default();
             for told in words {
@@ -87,19 +87,19 @@ impl Stage {
             }
             ruled
         });
-        let report = self.hand(script).perform(&job(write, desk));
+        let report = self.hand(script).perform(&job(write, host));
         (report, driver.join().unwrap())
     }
 }
 
-fn job(write: &str, desk: Sender<JobReport>) -> Job {
+fn job(write: &str, host: Sender<JobReport>) -> Job {
     let params =
         [("step", "code"), ("story", "a story"), ("plan", "p"), ("feedback", "MEND IT"), ("write", write)];
     let params = params.map(|(name, text)| (Name::from(name), Value::text(text))).into();
     let wanted = ActionTarget::Task { role: Name::from("coder"), paying: Some(Name::from("tools")) };
     let action =
         Action { instance: ROOT, id: ActionId { entry: 3, index: 0 }, wanted, params, forbidden: None };
-    Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), desk)
+    Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), host)
 }
 
 const WORKS: &str = r#"

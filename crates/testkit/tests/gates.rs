@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
 use ftl_gates::verify::{CouldNotRun, MAX_RUNS, RepeatPolicy, VerifyMeasure, When, against, bound_to, run};
-use ftl_gates::{Yard, preflight};
+use ftl_gates::{CommandPlace, preflight};
 use ftl_git::change::{Change, Content, EntryKind, FileChange};
 use ftl_needs::needs;
 use ftl_process::{Cancel, Guard, ProcessLimits, Supervisor, own_orphans};
@@ -45,10 +45,10 @@ impl Ground {
         std::fs::write(file, bytes).unwrap();
     }
 
-    fn yard(&self) -> Yard<'_> {
+    fn yard(&self) -> CommandPlace<'_> {
         let mut env = Environment::default().of_command(CommandKind::Verify);
         env.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
-        Yard {
+        CommandPlace {
             supervisor: &self.supervisor,
             store: &self.store,
             folder: self.folder.path().join("work"),

@@ -13,7 +13,7 @@ use ftl_core::value::{Name, Value};
 use ftl_engine::executors::shell::ScriptRunner;
 use ftl_engine::executors::table::{ExecutorOptions, RecordAccess, Resources};
 use ftl_engine::executors::worktrees::Sites;
-use ftl_engine::executors::{ExecutorPool, Hands as _, Job, JobEnd, JobReport};
+use ftl_engine::executors::{ActionRunner as _, ExecutorPool, Job, JobEnd, JobReport};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_lifecycle::phases::Routes;
@@ -24,14 +24,14 @@ use ftl_settings::width::Width;
 use ftl_store::SqliteStore;
 use serde_json::{Value as Json, json};
 
-struct Bench {
+struct Fixture {
     folder: tempfile::TempDir,
     workshop: ExecutorPool,
     entry: u64,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl Fixture {
+    fn new() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let place = StateFolder::at(folder.path().to_owned());
         place.prepare().unwrap();
@@ -46,10 +46,10 @@ impl Bench {
         let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
         let (admission, given) = (workshop.admission().clone(), ExecutorOptions::default());
         let secrets = Arc::default();
-        let records = RecordAccess { paper: records, routes: Routes::default() };
+        let records = RecordAccess { records: records, routes: Routes::default() };
         let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
         let workshop = workshop.with_executors(&Arc::new(resources));
-        Bench { folder, workshop, entry: 0 }
+        Fixture { folder, workshop, entry: 0 }
     }
 
     fn once(&self, name: &str, params: &Json) -> JobEnd {
@@ -57,8 +57,8 @@ impl Bench {
         let id = ActionId { entry: self.entry, index: 0 };
         let wanted = ActionTarget::Action(Name::from(name));
         let action = Action { instance: ROOT, id, wanted, params: (*params).clone(), forbidden: None };
-        let (desk, told) = channel();
-        self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), desk));
+        let (host, told) = channel();
+        self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), host));
         // A task begins when the admission lets it, which is asked whenever the driver rests.
         let deadline = Instant::now() + Duration::from_secs(60);
         let report = loop {
@@ -133,39 +133,40 @@ fn plan() -> Json {
 
 #[test]
 fn a_campaign_goes_from_its_plan_to_its_archive() {
-    let mut bench = Bench::new();
-    bench.ask("campaign.create", json!({ "objective": "add login" }));
-    assert!(!bench.folder.path().join(".ftl/archive").exists(), "asked twice, opened once");
-    let taken = bench.ask("campaign.add_tasks", json!({ "plan": plan() }));
+    let mut fixture = Fixture::new();
+    fixture.ask("campaign.create", json!({ "objective": "add login" }));
+    assert!(!fixture.folder.path().join(".ftl/archive").exists(), "asked twice, opened once");
+    let taken = fixture.ask("campaign.add_tasks", json!({ "plan": plan() }));
     assert_eq!(taken["seqs"], json!(["001", "002", "003"]));
-    let tasks = bench.ask("campaign.tasks", json!({}));
+    let tasks = fixture.ask("campaign.tasks", json!({}));
     assert_eq!((tasks["ready"][0]["seq"].clone(), tasks["waiting_count"].clone()), (json!("001"), json!(2)));
 
-    let brief = bench.ask("workspace.create", json!({ "plan": plan(), "task": "001" }));
+    let brief = fixture.ask("workspace.create", json!({ "plan": plan(), "task": "001" }));
     assert_eq!(brief["path"], ".ftl/workspace/001_models_active.xml");
-    let spec = bench.ask("workspace.parse", json!({ "path": brief["path"] }));
-    assert_eq!(bench.ask("workspace.validate", json!({ "spec": spec }))["passed"], true);
+    let spec = fixture.ask("workspace.parse", json!({ "path": brief["path"] }));
+    assert_eq!(fixture.ask("workspace.validate", json!({ "spec": spec }))["passed"], true);
     let ended = json!({ "path": brief["path"], "delivered": "models", "utilized": [] });
-    assert_eq!(bench.ask("workspace.complete", ended)["path"], ".ftl/workspace/001_models_complete.xml");
-    bench.ask("campaign.update_task", json!({ "task": "001", "verdict": "complete", "delivered": "models" }));
+    assert_eq!(fixture.ask("workspace.complete", ended)["path"], ".ftl/workspace/001_models_complete.xml");
+    fixture
+        .ask("campaign.update_task", json!({ "task": "001", "verdict": "complete", "delivered": "models" }));
 
-    let brief = bench.ask("workspace.create", json!({ "plan": plan(), "task": "002" }));
-    let spec = bench.ask("workspace.parse", json!({ "path": brief["path"] }));
+    let brief = fixture.ask("workspace.create", json!({ "plan": plan(), "task": "002" }));
+    let spec = fixture.ask("workspace.parse", json!({ "path": brief["path"] }));
     assert_eq!(spec["lineage"]["parents"][0]["prior_delivery"], "models");
     let why = "ImportError: cannot import name routes";
-    bench.ask("workspace.block", json!({ "path": brief["path"], "reason": why, "tried": ["a", "b"] }));
-    bench.ask("campaign.update_task", json!({ "task": "002", "verdict": "escalated", "reason": why }));
-    assert_eq!(bench.workspaces(), ["001_models_complete.xml", "002_routes_blocked.xml"]);
+    fixture.ask("workspace.block", json!({ "path": brief["path"], "reason": why, "tried": ["a", "b"] }));
+    fixture.ask("campaign.update_task", json!({ "task": "002", "verdict": "escalated", "reason": why }));
+    assert_eq!(fixture.workspaces(), ["001_models_complete.xml", "002_routes_blocked.xml"]);
 
-    let cascade = bench.ask("campaign.cascade_status", json!({}));
+    let cascade = fixture.ask("campaign.cascade_status", json!({}));
     assert_eq!(
         (cascade["state"].clone(), cascade["unreachable"][0]["seq"].clone()),
         (json!("stuck"), json!("003"))
     );
-    let input = bench.ask("campaign.replan_input", json!({ "reason": "stuck" }));
+    let input = fixture.ask("campaign.replan_input", json!({ "reason": "stuck" }));
     assert_eq!(input["blocked_tasks"][0]["reason"], format!("{why}\nTried: a; b"));
-    assert_eq!(bench.ask("campaign.propagate_blocks", json!({}))["blocked"], json!(["003"]));
-    let roots = bench.ask("campaign.root_causes", json!({}));
+    assert_eq!(fixture.ask("campaign.propagate_blocks", json!({}))["blocked"], json!(["003"]));
+    let roots = fixture.ask("campaign.root_causes", json!({}));
     assert_eq!(
         (roots["single"].clone(), roots["causes"][0]["affected"].clone()),
         (json!(false), json!(["003"]))
@@ -173,39 +174,43 @@ fn a_campaign_goes_from_its_plan_to_its_archive() {
 
     let revised = json!({ "objective": "add login", "tasks": [
         { "seq": "002", "slug": "routes", "delta": ["routes.py"], "verify": "true", "depends": ["001"] } ] });
-    let merged = bench.ask("campaign.merge_plan", json!({ "revised": revised }));
+    let merged = fixture.ask("campaign.merge_plan", json!({ "revised": revised }));
     assert_eq!(merged["tasks"].as_array().unwrap().len(), 3);
-    let tasks = bench.ask("campaign.tasks", json!({}));
+    let tasks = fixture.ask("campaign.tasks", json!({}));
     assert_eq!(tasks["ready"][0]["seq"], "002", "it gets a new try");
 
-    let analysis = bench.ask("observer.analyze", json!({ "timeout": 20 }));
+    let analysis = fixture.ask("observer.analyze", json!({ "timeout": 20 }));
     assert_eq!(
         (analysis["verified"][0]["status"].clone(), analysis["workspaces"]["complete"].clone()),
         (json!("CONFIRMED"), json!(1))
     );
     assert_eq!(analysis["failures_extracted"].as_array().unwrap().len(), 1);
-    bench.ask("campaign.complete", json!({}));
-    assert_eq!(std::fs::read_dir(bench.folder.path().join(".ftl/archive")).unwrap().count(), 1, "kept once");
+    fixture.ask("campaign.complete", json!({}));
+    assert_eq!(
+        std::fs::read_dir(fixture.folder.path().join(".ftl/archive")).unwrap().count(),
+        1,
+        "kept once"
+    );
 }
 
 #[test]
 fn a_lesson_with_a_fix_matches_an_error() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.ask("lesson.match", json!({ "error": "boom" }))["found"], false);
-    let place = StateFolder::at(bench.folder.path().to_owned());
-    let paper = Records::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
+    let mut fixture = Fixture::new();
+    assert_eq!(fixture.ask("lesson.match", json!({ "error": "boom" }))["found"], false);
+    let place = StateFolder::at(fixture.folder.path().to_owned());
+    let records = Records::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
     let lesson = r#"{"name":"cycle","trigger":"ImportError: circular import of models","fix":"import inside the function","cost":900,"tags":["flaky"]}"#;
     let lesson = Json::parse(lesson).unwrap();
-    paper
+    records
         .learn(|lessons| lessons.learn(ftl_memory::StoredKind::Failure, lesson, &ftl_records::lessons::now()))
         .unwrap();
-    let found = bench
+    let found = fixture
         .ask("lesson.match", json!({ "error": "E   ImportError: circular import of models (app.py:3)" }));
     assert_eq!(
         (found["found"].clone(), found["name"].clone(), found["flaky"].clone()),
         (json!(true), json!("cycle"), json!(true))
     );
-    let noted = bench.ask(
+    let noted = fixture.ask(
         "lesson.experience",
         json!({ "trigger": "the port is taken", "attempted": "another port", "source": "001-x" }),
     );
@@ -214,65 +219,67 @@ fn a_lesson_with_a_fix_matches_an_error() {
 
 #[test]
 fn explorations_and_decisions_are_read() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let parts = json!([
         { "mode": "structure", "status": "ok", "directories": { "src": true } },
         { "mode": "delta", "status": "partial", "candidates": [{ "path": "a.py", "relevance": "high" }] },
         "no answer at all",
     ]);
-    let found = bench.ask("exploration.aggregate", json!({ "objective": "x", "parts": parts }));
+    let found = fixture.ask("exploration.aggregate", json!({ "objective": "x", "parts": parts }));
     assert_eq!(found["delta"]["candidates"][0]["path"], "a.py");
-    bench.ask("exploration.write", json!({ "exploration": found }));
-    assert!(bench.folder.path().join(".ftl/exploration.json").exists());
-    assert_eq!(bench.ask("exploration.clear", json!({}))["cleared"], true);
+    fixture.ask("exploration.write", json!({ "exploration": found }));
+    assert!(fixture.folder.path().join(".ftl/exploration.json").exists());
+    assert_eq!(fixture.ask("exploration.clear", json!({}))["cleared"], true);
 
     let text = format!("### Confidence: PROCEED\n\n```json\n{}\n```\n", plan());
-    let decision = bench.ask("decision.parse", json!({ "text": text }));
+    let decision = fixture.ask("decision.parse", json!({ "text": text }));
     assert_eq!((decision["kind"].clone(), decision["problems"].clone()), (json!("PROCEED"), json!([])));
-    let broken = bench.ask("plan.parse", json!({ "text": "{\"objective\": \"x\", \"tasks\": []}" }));
+    let broken = fixture.ask("plan.parse", json!({ "text": "{\"objective\": \"x\", \"tasks\": []}" }));
     assert_eq!(broken["problems"].as_array().unwrap().len(), 1);
-    std::fs::write(bench.folder.path().join("a.txt"), "words").unwrap();
-    assert_eq!(bench.ask("file.read", json!({ "path": "a.txt" }))["text"], "words");
+    std::fs::write(fixture.folder.path().join("a.txt"), "words").unwrap();
+    assert_eq!(fixture.ask("file.read", json!({ "path": "a.txt" }))["text"], "words");
     for path in ["../a.txt", "/etc/passwd", "missing"] {
-        assert!(bench.fails("file.read", json!({ "path": path })).contains("cannot be read"), "{path}");
+        assert!(fixture.fails("file.read", json!({ "path": path })).contains("cannot be read"), "{path}");
     }
 }
 
 #[test]
 fn what_cannot_be_done_is_a_failure_and_changes_nothing() {
-    let mut bench = Bench::new();
-    assert!(bench.fails("campaign.tasks", json!({})).contains("No active campaign"));
-    bench.ask("campaign.create", json!({ "objective": "x" }));
+    let mut fixture = Fixture::new();
+    assert!(fixture.fails("campaign.tasks", json!({})).contains("No active campaign"));
+    fixture.ask("campaign.create", json!({ "objective": "x" }));
     assert!(
-        bench
+        fixture
             .fails("campaign.update_task", json!({ "task": "9", "verdict": "complete" }))
             .contains("Unknown task")
     );
-    assert!(bench.fails("workspace.create", json!({ "plan": plan(), "task": "9" })).contains("no such task"));
     assert!(
-        bench
+        fixture.fails("workspace.create", json!({ "plan": plan(), "task": "9" })).contains("no such task")
+    );
+    assert!(
+        fixture
             .fails("workspace.complete", json!({ "path": "nowhere", "delivered": "x" }))
             .contains("no workspace")
     );
-    assert!(bench.fails("campaign.create", json!({ "objective": " " })).contains("empty"));
-    assert!(bench.fails("campaign.create", json!({})).contains("do not fit"));
+    assert!(fixture.fails("campaign.create", json!({ "objective": " " })).contains("empty"));
+    assert!(fixture.fails("campaign.create", json!({})).contains("do not fit"));
 }
 
 #[test]
 fn of_many_tasks_at_work_some_are_listed() {
     const MAX_LISTED: usize = 16;
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let task = |at: usize| {
         json!({ "seq": format!("{at:03}"), "slug": format!("t{at}"), "delta": [format!("f{at}.py")], "verify": "true",
             "depends": "none" })
     };
     let plan = json!({ "objective": "many", "tasks": (1..=MAX_LISTED + 1).map(task).collect::<Vec<_>>() });
-    bench.ask("campaign.create", json!({ "objective": "many" }));
-    bench.ask("campaign.add_tasks", json!({ "plan": plan }));
+    fixture.ask("campaign.create", json!({ "objective": "many" }));
+    fixture.ask("campaign.add_tasks", json!({ "plan": plan }));
     for at in 1..=MAX_LISTED + 1 {
-        bench.ask("workspace.create", json!({ "plan": plan, "task": format!("{at:03}") }));
+        fixture.ask("workspace.create", json!({ "plan": plan, "task": format!("{at:03}") }));
     }
-    let tasks = bench.ask("campaign.tasks", json!({}));
+    let tasks = fixture.ask("campaign.tasks", json!({}));
     assert_eq!((tasks["ready"].clone(), tasks["waiting_count"].clone()), (json!([]), json!(0)));
     assert_eq!(tasks["running"].as_array().unwrap().len(), MAX_LISTED);
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use ftl_core::catalogue::build::VerifyOutcome;
-use ftl_gates::Yard;
+use ftl_gates::CommandPlace;
 use ftl_gates::report::{TestOutcome, TestReport};
 use ftl_gates::verify::{RepeatPolicy, VerifyMeasure, run};
 use ftl_needs::needs;
@@ -28,7 +28,7 @@ fn verify(files: &[(&str, &str)], command: &str) -> VerifyMeasure {
     let supervisor =
         Supervisor::new(guard, &folder.path().join("attempts"), &folder.path().join("spool")).unwrap();
     let store = MemoryStore::default();
-    let yard = Yard {
+    let yard = CommandPlace {
         supervisor: &supervisor,
         store: &store,
         folder: work,

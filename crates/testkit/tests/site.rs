@@ -14,7 +14,7 @@ use ftl_core::value::{Name, Value};
 use ftl_engine::executors::shell::ScriptRunner;
 use ftl_engine::executors::table::{ExecutorOptions, RecordAccess, Resources};
 use ftl_engine::executors::worktrees::Sites;
-use ftl_engine::executors::{ExecutorPool, Hands as _, Job, JobEnd, JobReport};
+use ftl_engine::executors::{ActionRunner as _, ExecutorPool, Job, JobEnd, JobReport};
 use ftl_folder::id::RunId;
 use ftl_folder::state_folder::StateFolder;
 use ftl_lifecycle::phases::Routes;
@@ -25,7 +25,7 @@ use ftl_settings::width::Width;
 use ftl_store::SqliteStore;
 use serde_json::{Value as Json, json};
 
-struct Bench {
+struct Fixture {
     folder: tempfile::TempDir,
     workshop: ExecutorPool,
     entry: u64,
@@ -33,9 +33,9 @@ struct Bench {
 
 const BRIEF: &str = ".ftl/workspace/001_change_active.xml";
 
-impl Bench {
+impl Fixture {
     /// A repository with two files, and a brief for an instance that has parsed it.
-    fn new() -> Bench {
+    fn new() -> Fixture {
         own_orphans().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -57,16 +57,16 @@ impl Bench {
         let workshop = ExecutorPool::new(Width::default());
         let (admission, given) = (workshop.admission().clone(), ExecutorOptions::default());
         let secrets = Arc::default();
-        let records = RecordAccess { paper: records, routes: Routes::default() };
+        let records = RecordAccess { records: records, routes: Routes::default() };
         let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
         let workshop = workshop.with_executors(&Arc::new(resources));
-        let mut bench = Bench { folder, workshop, entry: 0 };
+        let mut fixture = Fixture { folder, workshop, entry: 0 };
         let task = json!({ "seq": "001", "slug": "change", "delta": ["a.txt", "b.json"], "verify": "grep -q two a.txt",
             "depends": "none" });
         let plan = json!({ "objective": "change it", "tasks": [task] });
-        bench.ask("workspace.create", json!({ "plan": plan }));
-        bench.ask("workspace.parse", json!({ "path": BRIEF }));
-        bench
+        fixture.ask("workspace.create", json!({ "plan": plan }));
+        fixture.ask("workspace.parse", json!({ "path": BRIEF }));
+        fixture
     }
 
     fn begin(&self, name: &str, params: &Json, cancel: &Cancel) -> Receiver<JobReport> {
@@ -74,8 +74,8 @@ impl Bench {
         let id = ActionId { entry: self.entry, index: 0 };
         let wanted = ActionTarget::Action(Name::from(name));
         let action = Action { instance: ROOT, id, wanted, params: (*params).clone(), forbidden: None };
-        let (desk, told) = channel();
-        self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), cancel.clone(), desk));
+        let (host, told) = channel();
+        self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), cancel.clone(), host));
         told
     }
 
@@ -147,106 +147,106 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn work_is_looked_at_and_lands_once() {
-    let mut bench = Bench::new();
-    assert!(!bench.tree().exists(), "nobody has worked yet");
-    assert_eq!(bench.ask("file.read", json!({ "path": "a.txt" }))["text"], "one\n");
-    let tree = bench.tree();
+    let mut fixture = Fixture::new();
+    assert!(!fixture.tree().exists(), "nobody has worked yet");
+    assert_eq!(fixture.ask("file.read", json!({ "path": "a.txt" }))["text"], "one\n");
+    let tree = fixture.tree();
     fs::write(tree.join("a.txt"), "two\n").unwrap();
     assert_eq!(
-        bench.ask("file.read", json!({ "path": "a.txt" }))["text"],
+        fixture.ask("file.read", json!({ "path": "a.txt" }))["text"],
         "two\n",
         "its own, not the person's"
     );
 
     fs::write(tree.join("b.json"), "{").unwrap();
-    let syntax = bench.ask("preflight.check", json!({ "files": ["a.txt", "b.json"] }));
+    let syntax = fixture.ask("preflight.check", json!({ "files": ["a.txt", "b.json"] }));
     assert_eq!((&syntax["failed"], &syntax["broken"]), (&json!(true), &json!(["b.json"])));
     fs::write(tree.join("b.json"), "{}\n").unwrap();
-    assert_eq!(bench.ask("preflight.check", json!({ "files": ["b.json"] }))["passed"], true);
+    assert_eq!(fixture.ask("preflight.check", json!({ "files": ["b.json"] }))["passed"], true);
 
-    let report = bench.ask("verify.run", json!({ "command": "grep -q two a.txt" }));
+    let report = fixture.ask("verify.run", json!({ "command": "grep -q two a.txt" }));
     assert_eq!((&report["passed"], &report["red_before"]), (&json!(true), &json!(true)), "{report:#}");
-    let spec = bench.ask("workspace.parse", json!({ "path": BRIEF }));
-    assert_eq!(bench.ask("quality.check", json!({ "spec": spec }))["passed"], true);
+    let spec = fixture.ask("workspace.parse", json!({ "path": BRIEF }));
+    assert_eq!(fixture.ask("quality.check", json!({ "spec": spec }))["passed"], true);
 
     let verify = "grep -q two a.txt";
     let other = "0".repeat(40);
-    let (kind, why) = bench.fails("work.land", json!({ "tree": other, "verify": verify }));
+    let (kind, why) = fixture.fails("work.land", json!({ "tree": other, "verify": verify }));
     assert!(kind == FailureKind::Stale && why.contains("stands there now"), "{why}");
-    let red = bench.ask("work.land", json!({ "tree": report["tree"], "verify": "grep -q three a.txt" }));
+    let red = fixture.ask("work.land", json!({ "tree": report["tree"], "verify": "grep -q three a.txt" }));
     assert_eq!(red["status"], "failed", "{red:#}");
-    let landed = bench.ask("work.land", json!({ "tree": report["tree"], "verify": verify }));
+    let landed = fixture.ask("work.land", json!({ "tree": report["tree"], "verify": verify }));
     assert_eq!((&landed["status"], &landed["tree"]), (&json!("landed"), &report["tree"]), "{landed:#}");
     let branch = format!("ftl/{}", RunId::of(7));
     assert_eq!((landed["target"].as_str().unwrap(), tree.exists()), ("master", false));
-    assert_eq!(bench.git(&["rev-list", "--count", &format!("HEAD..{branch}")]), "1\n");
-    assert_eq!(bench.git(&["for-each-ref", "refs/ftl/kept"]), "", "the branch has all of it");
+    assert_eq!(fixture.git(&["rev-list", "--count", &format!("HEAD..{branch}")]), "1\n");
+    assert_eq!(fixture.git(&["for-each-ref", "refs/ftl/kept"]), "", "the branch has all of it");
 
-    let delivered = bench.ask("branch.deliver", json!({ "how": "ff" }));
+    let delivered = fixture.ask("branch.deliver", json!({ "how": "ff" }));
     assert_eq!(delivered["status"], "landed", "{delivered:#}");
-    assert_eq!(fs::read_to_string(bench.folder.path().join("a.txt")).unwrap(), "two\n");
+    assert_eq!(fs::read_to_string(fixture.folder.path().join("a.txt")).unwrap(), "two\n");
 }
 
 #[test]
 fn a_brief_that_is_changed_later_changes_nothing_for_the_gates() {
-    let mut bench = Bench::new();
-    bench.ask("file.read", json!({ "path": "a.txt" }));
-    fs::write(bench.tree().join("c.txt"), "new\n").unwrap();
-    fs::write(bench.tree().join("a.txt"), "two\n").unwrap();
-    let file = bench.folder.path().join(BRIEF);
+    let mut fixture = Fixture::new();
+    fixture.ask("file.read", json!({ "path": "a.txt" }));
+    fs::write(fixture.tree().join("c.txt"), "new\n").unwrap();
+    fs::write(fixture.tree().join("a.txt"), "two\n").unwrap();
+    let file = fixture.folder.path().join(BRIEF);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("a.txt"));
     fs::write(&file, text.replace("b.json", "c.txt")).unwrap();
-    let report = bench.ask("verify.run", json!({ "command": "grep -q two a.txt" }));
+    let report = fixture.ask("verify.run", json!({ "command": "grep -q two a.txt" }));
     assert_eq!(report["passed"], false);
     assert!(report["summary"].as_str().unwrap().contains("c.txt: outside_delta"), "{report:#}");
 }
 
 #[test]
 fn a_blocked_workspace_closes_its_worktree_and_its_work_is_kept() {
-    let mut bench = Bench::new();
-    bench.ask("file.read", json!({ "path": "a.txt" }));
-    fs::write(bench.tree().join("a.txt"), "half\n").unwrap();
-    bench.ask("workspace.block", json!({ "path": BRIEF, "reason": "it is too hard" }));
-    assert!(!bench.tree().exists());
-    let kept = bench.git(&["for-each-ref", "--format=%(refname)", "refs/ftl/kept"]);
-    assert_eq!(bench.git(&["show", &format!("{}:a.txt", kept.trim())]), "half\n");
+    let mut fixture = Fixture::new();
+    fixture.ask("file.read", json!({ "path": "a.txt" }));
+    fs::write(fixture.tree().join("a.txt"), "half\n").unwrap();
+    fixture.ask("workspace.block", json!({ "path": BRIEF, "reason": "it is too hard" }));
+    assert!(!fixture.tree().exists());
+    let kept = fixture.git(&["for-each-ref", "--format=%(refname)", "refs/ftl/kept"]);
+    assert_eq!(fixture.git(&["show", &format!("{}:a.txt", kept.trim())]), "half\n");
 }
 
 #[test]
 fn work_that_is_called_off_ends_and_leaves_no_checkout() {
-    let mut bench = Bench::new();
-    bench.ask("file.read", json!({ "path": "a.txt" }));
-    let (here, gate) = (bench.folder.path().join("here"), bench.folder.path().join("gate"));
+    let mut fixture = Fixture::new();
+    fixture.ask("file.read", json!({ "path": "a.txt" }));
+    let (here, gate) = (fixture.folder.path().join("here"), fixture.folder.path().join("gate"));
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
     let command = format!("touch '{}'; cat '{}'", here.display(), gate.display());
-    bench.entry += 1;
+    fixture.entry += 1;
     let cancel = Cancel::new();
-    let told = bench.begin("verify.run", &json!({ "command": command }), &cancel);
+    let told = fixture.begin("verify.run", &json!({ "command": command }), &cancel);
     until("the command runs", || here.exists());
     cancel.cancel();
     assert_eq!(ended(&told), JobEnd::Cancelled);
-    let left: Vec<_> = fs::read_dir(bench.folder.path().join(".ftl/worktrees")).unwrap().collect();
+    let left: Vec<_> = fs::read_dir(fixture.folder.path().join(".ftl/worktrees")).unwrap().collect();
     assert_eq!(left.len(), 1, "its own worktree alone: {left:?}");
 }
 
 #[test]
 fn a_site_of_another_run_is_refused() {
-    let mut bench = Bench::new();
-    let site = bench.ask("worktree.open", json!({ "story": "a story" }));
+    let mut fixture = Fixture::new();
+    let site = fixture.ask("worktree.open", json!({ "story": "a story" }));
     for path in
-        ["/etc", "", "../..", &bench.folder.path().join(".ftl/worktrees/other-1").display().to_string()]
+        ["/etc", "", "../..", &fixture.folder.path().join(".ftl/worktrees/other-1").display().to_string()]
     {
         let mut other = site.clone();
         other["path"] = json!(path);
         for action in ["worktree.close", "worktree.keep", "worktree.progress", "tests.run"] {
-            let (_, why) = bench.fails(action, json!({ "site": other }));
+            let (_, why) = fixture.fails(action, json!({ "site": other }));
             assert!(why.contains("no worktree of this run"), "{action} {path}: {why}");
         }
     }
-    let (kind, why) = bench.fails("tests.run", json!({ "site": site }));
+    let (kind, why) = fixture.fails("tests.run", json!({ "site": site }));
     assert!(kind == FailureKind::CouldNotRun && why.contains("worktree.tests"), "{why}");
-    assert_eq!(bench.ask("worktree.progress", json!({ "site": site }))["files"], json!([]));
-    bench.ask("worktree.close", json!({ "site": site }));
-    assert!(!bench.tree().exists());
+    assert_eq!(fixture.ask("worktree.progress", json!({ "site": site }))["files"], json!([]));
+    fixture.ask("worktree.close", json!({ "site": site }));
+    assert!(!fixture.tree().exists());
 }

@@ -16,7 +16,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use serde_json::Value as Json;
 
-use crate::desk::{Shown, time_of};
+use crate::access::{Shown, time_of};
 use crate::state::{Screen, State, TaskPane, Typing};
 
 const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
@@ -513,7 +513,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::desk::tests::sample;
+    use crate::access::tests::sample;
 
     fn drawn(state: &State, (width, height): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -1,16 +1,16 @@
 //! The full-screen terminal: `ftl tui`. Eight screens over the read model, over SSH too, without a mouse.
 //!
-//! What was typed becomes a state (`state`), the state becomes a picture (`draw`), both without looking at anything; `desk` reads
+//! What was typed becomes a state (`state`), the state becomes a picture (`draw`), both without looking at anything; `access` reads
 //! the store and leaves orders. It drives nothing, and gives the terminal back as it was, also after a panic.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `keys` | the one table of keys: its help, its page in the documents |
 //! | `state`, `press` | where one is; what a key does to it |
-//! | `desk` | what is read and what is sent |
+//! | `access` | what is read and what is sent |
 //! | `draw` | the screens |
 
-mod desk;
+mod access;
 mod draw;
 pub mod keys;
 mod press;
@@ -22,7 +22,7 @@ use ftl_command::documents::Documents;
 use ftl_command::{CommandError, ExitStatus, GlobalArgs, session};
 use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
 
-use desk::Desk;
+use access::StoreAccess;
 use state::{Effect, Key, State};
 
 /// How long a key is waited for before the store is looked at.
@@ -35,44 +35,44 @@ const TICK: Duration = Duration::from_secs(1);
 pub fn run(cli: &GlobalArgs, documents: Box<dyn Documents>) -> Result<ExitStatus, CommandError> {
     let place = session::place(cli)?;
     let by = session::person(cli, &place)?;
-    let mut desk = Desk::open(session::open(cli)?, by, documents);
+    let mut access = StoreAccess::open(session::open(cli)?, by, documents);
     let failed = |error: std::io::Error| {
         CommandError::new(format!("the terminal cannot be used: {error}"), "`ftl watch` needs less of it")
     };
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let ended = turn(&mut desk, &mut terminal).map_err(failed);
+    let ended = turn(&mut access, &mut terminal).map_err(failed);
     ratatui::restore();
     ended?;
     Ok(ExitStatus::Done)
 }
 
-fn turn(desk: &mut Desk, terminal: &mut ratatui::DefaultTerminal) -> std::io::Result<()> {
+fn turn(access: &mut StoreAccess, terminal: &mut ratatui::DefaultTerminal) -> std::io::Result<()> {
     let mut state = State::default();
     let mut drawn: Option<Instant> = None;
     loop {
-        let is_new = desk.refresh(&state);
+        let is_new = access.refresh(&state);
         if is_new || drawn.is_none_or(|when| when.elapsed() >= TICK) {
             let now = ftl_folder::clock::wall();
-            terminal.draw(|frame| draw::screen(frame, &state, &desk.shown, now))?;
+            terminal.draw(|frame| draw::screen(frame, &state, &access.shown, now))?;
             drawn = Some(Instant::now());
         }
         if !poll(LOOK)? {
             continue;
         }
         drawn = None;
-        desk.look_again();
+        access.look_again();
         let Event::Key(typed) = read()? else { continue };
         if typed.kind == KeyEventKind::Release {
             continue;
         }
         let Some(key) = key_of(typed.code, typed.modifiers) else { continue };
-        match state.take(key, &desk.shown) {
+        match state.take(key, &access.shown) {
             Effect::None => {}
             Effect::Quit => return Ok(()),
-            Effect::Send { run, order, name } => state.note = desk.send(&run, order, &name),
-            Effect::Recall(words) => desk.recall(&words),
+            Effect::Send { run, order, name } => state.note = access.send(&run, order, &name),
+            Effect::Recall(words) => access.recall(&words),
             Effect::Look(words) => {
-                state.note = desk.look(&words);
+                state.note = access.look(&words);
                 if !state.note.is_empty() {
                     state.reading = None;
                 }

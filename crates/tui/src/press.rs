@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::Shown;
+use crate::access::Shown;
 use crate::state::{Effect, Key, Screen, State, TaskPane, Typing};
 
 /// The words that a command is completed from: screens, and commands that look.
@@ -289,7 +289,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::tests::sample;
+    use crate::access::tests::sample;
 
     fn press(state: &mut State, keys: &str) -> Effect {
         let shown = sample();

@@ -141,8 +141,9 @@ pub fn is_goto(way: &WayOut) -> bool {
 fn limit_of(run: &Run, held: &HeldAt) -> Option<(InstanceId, String, u64)> {
     let (owner, meter) = held.meter.as_ref()?;
     let own = run.instance(*owner).and_then(|one| one.meters.get(meter)).map(|meter| meter.limit);
-    let purse = run.purses(*owner).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
-    Some((*owner, meter.to_string(), own.or(purse)?))
+    let budget_meter =
+        run.purses(*owner).and_then(|purses| purses.get(meter)).and_then(|budget_meter| budget_meter.limit);
+    Some((*owner, meter.to_string(), own.or(budget_meter)?))
 }
 
 /// The open questions of an instance, each under its name, in the words of the summary.

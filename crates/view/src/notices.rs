@@ -129,7 +129,7 @@ pub fn of_entry(board: &Board, run: &str, entry: &Entry, near: &mut NearLimits) 
         }
         Fact::Settled { end, .. } if entry.instance == ROOT => vec![about.ended(*end)],
         Fact::Settled { end, .. } => about.task_ended(*end).into_iter().collect(),
-        Fact::Paid(Payment::Purse { .. }) => about.limits(near),
+        Fact::Paid(Payment::BudgetMeter { .. }) => about.limits(near),
         Fact::Paid(Payment::Meter { .. } | Payment::Back { .. } | Payment::Attempts { .. }) => Vec::new(),
         Fact::Opened(_) | Fact::Heard { .. } | Fact::Set { .. } | Fact::Moved { .. } => Vec::new(),
         Fact::Emitted { .. } | Fact::Refilled { .. } | Fact::Reserved { .. } => Vec::new(),
@@ -222,16 +222,17 @@ impl About<'_> {
     fn limits(&self, near: &mut NearLimits) -> Vec<Notice> {
         let purses = self.board.machine().purses(ROOT);
         let mut told = Vec::new();
-        for (meter, purse) in purses.into_iter().flatten() {
-            let Some(limit) = purse.limit.filter(|limit| *limit > 0 && BOUGHT.contains(&&**meter)) else {
+        for (meter, budget_meter) in purses.into_iter().flatten() {
+            let Some(limit) = budget_meter.limit.filter(|limit| *limit > 0 && BOUGHT.contains(&&**meter))
+            else {
                 continue;
             };
-            let is_near = u128::from(purse.used) * 100 >= u128::from(limit) * u128::from(NEAR);
+            let is_near = u128::from(budget_meter.used) * 100 >= u128::from(limit) * u128::from(NEAR);
             if !is_near || near.0.insert(meter.to_string(), limit) == Some(limit) {
                 continue;
             }
             let unit = Unit::of_meter(meter);
-            let (used, limit) = (unit.show(purse.used), unit.show(limit));
+            let (used, limit) = (unit.show(budget_meter.used), unit.show(limit));
             let text = format!("run {} has used {used} of {limit} {meter}", self.run);
             told.push(Notice {
                 instance: 0,

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ftl_core::run::{
-    Action, ActionTarget, End, Instance, InstanceId, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId,
-    Time,
+    Action, ActionTarget, BudgetMeter, End, Instance, InstanceId, Open, OpenKind, ROOT, Run, Standing,
+    ThreadId, Time,
 };
 use ftl_core::value::Value;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -361,14 +361,14 @@ fn meters(run: &Run, root: &Instance) -> BTreeMap<String, Spent> {
             Spent { used: meter.highest_use(), limit: Some(meter.limit), reserved: 0, unknown: 0 },
         )
     });
-    let spent = |purse: &Purse| Spent {
-        used: purse.used,
-        limit: purse.limit,
-        reserved: purse.reserved,
-        unknown: purse.guessed,
+    let spent = |budget_meter: &BudgetMeter| Spent {
+        used: budget_meter.used,
+        limit: budget_meter.limit,
+        reserved: budget_meter.reserved,
+        unknown: budget_meter.guessed,
     };
     let purses = run.purses(root.id).into_iter().flatten();
-    own.chain(purses.map(|(name, purse)| (name.to_string(), spent(purse)))).collect()
+    own.chain(purses.map(|(name, budget_meter)| (name.to_string(), spent(budget_meter)))).collect()
 }
 
 /// A text on one line, cut to what a summary holds.

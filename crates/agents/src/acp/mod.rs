@@ -71,10 +71,10 @@ impl Backend for Acp {
     fn open(
         &self,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
     ) -> Result<Box<dyn AgentSession>, AgentError> {
         let talk =
-            session::Talk::open(self.agent.clone(), order, desk, self.secrets.clone(), self.timing.clone())?;
+            session::Talk::open(self.agent.clone(), order, host, self.secrets.clone(), self.timing.clone())?;
         Ok(Box::new(talk))
     }
 }

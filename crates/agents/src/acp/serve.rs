@@ -52,7 +52,7 @@ impl Talk {
                     let name = params.get("terminalId").and_then(Json::as_str).unwrap_or_default();
                     if let Some(output) = self.terminals.output(name).filter(|_| method == "terminal/release")
                     {
-                        self.desk.on_result("bash", &output);
+                        self.host.on_result("bash", &output);
                     }
                     self.terminals.answer(method, name, reply);
                 }
@@ -149,10 +149,10 @@ impl Talk {
 
     /// Puts a call to the session host, and shows it. Why it may not be made, if it may not.
     fn ruled(&mut self, call: &ToolCall, about: &str) -> Result<(), String> {
-        self.words.call(&self.secrets, &*self.desk);
+        self.words.call(&self.secrets, &*self.host);
         let about: String = about.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
-        self.desk.say(Said::Call(&call.tool, &self.secrets.redact(&about)));
-        let why = match self.desk.rule(call) {
+        self.host.say(Said::Call(&call.tool, &self.secrets.redact(&about)));
+        let why = match self.host.rule(call) {
             Verdict::Allow => return Ok(()),
             Verdict::Deny(why) => {
                 self.denied.push((call.tool.clone(), why.clone()));
@@ -167,7 +167,7 @@ impl Talk {
                 why
             }
         };
-        self.desk.say(Said::Back(&call.tool, Some(&self.secrets.redact(&why))));
+        self.host.say(Said::Back(&call.tool, Some(&self.secrets.redact(&why))));
         Err(why)
     }
 
@@ -178,7 +178,7 @@ impl Talk {
             self.calls.renew(id);
         }
         if self.calls.get(id).is_none() {
-            self.words.call(&self.secrets, &*self.desk);
+            self.words.call(&self.secrets, &*self.host);
         }
         self.calls.record_update(id, update).map_err(|why| bad(&why))?;
         self.record_call(id, update);
@@ -198,13 +198,13 @@ impl Talk {
         if let Some(args) =
             update.get("rawInput").filter(|args| args.as_object().is_some_and(|one| !one.is_empty()))
         {
-            self.desk.on_own_call(&name, args);
+            self.host.on_own_call(&name, args);
         }
         let is_over = matches!(update.get("status").and_then(Json::as_str), Some("completed" | "failed"));
         let result = ["content", "rawOutput"].iter().filter_map(|key| update.get(*key)).map(text_in);
         if let Some(result) = result.into_iter().find(|text| is_over && !text.is_empty()) {
             let tool = self.call_of(id).map_or(name, |(_, call)| call.tool.to_string());
-            self.desk.on_result(&tool, &result);
+            self.host.on_result(&tool, &result);
         }
     }
 
@@ -273,7 +273,7 @@ impl Talk {
 
     fn read(&mut self, params: &Json, reply: Reply) {
         let Some(path) = params.get("path").and_then(Json::as_str) else { return reply.refuse("no path") };
-        self.desk.tried("read", &json!({ "path": path }));
+        self.host.tried("read", &json!({ "path": path }));
         let found = self.folder.resolve(path);
         if let Err(why) = self.may(Deed::Look, &Act::Look("read"), Some(spot(&self.folder, path)), path) {
             return reply.refuse(&format!("denied: {why}"));
@@ -285,11 +285,11 @@ impl Talk {
             // Nothing is hidden in it: what the agent writes back would be written back without it.
             Ok(text) => {
                 let text = lines(&text, number("line"), number("limit"));
-                self.desk.on_result("read", &text);
+                self.host.on_result("read", &text);
                 reply.with(json!({ "content": text }));
             }
             Err(why) => {
-                self.desk.say(Said::Back("read", Some(&self.secrets.redact(&why))));
+                self.host.say(Said::Back("read", Some(&self.secrets.redact(&why))));
                 reply.missing(&why);
             }
         }
@@ -300,7 +300,7 @@ impl Talk {
         let (Some(path), Some(content)) = (given("path"), given("content")) else {
             return reply.refuse("a path and a content are needed");
         };
-        self.desk.tried("write", &json!({ "path": path, "content": content }));
+        self.host.tried("write", &json!({ "path": path, "content": content }));
         let found = self.folder.resolve(path);
         if let Err(why) = self.may(Deed::Change, &Act::Change, Some(spot(&self.folder, path)), path) {
             return reply.refuse(&format!("denied: {why}"));
@@ -312,7 +312,7 @@ impl Talk {
             self.folder.write(&path, content.as_bytes()).map_err(|error| format!("{}: {error}", path.text()))
         };
         let wrong = written.as_ref().err().map(|why| self.secrets.redact(why));
-        self.desk.say(Said::Back("write", wrong.as_deref()));
+        self.host.say(Said::Back("write", wrong.as_deref()));
         match written {
             Ok(()) => reply.with(json!({})),
             Err(why) => reply.refuse(&why),
@@ -321,7 +321,7 @@ impl Talk {
 
     fn terminal(&mut self, params: &Json, reply: Reply) {
         let Some(wanted) = Wanted::of(params) else { return reply.refuse("no command") };
-        self.desk.tried("bash", &json!({ "command": wanted.command }));
+        self.host.tried("bash", &json!({ "command": wanted.command }));
         let folder = wanted.folder.clone().unwrap_or_else(|| String::from("."));
         let (found, place) = (self.folder.resolve(&folder), spot(&self.folder, &folder));
         let outside = matches!(place, ResolvedPath::Outside(_)).then_some(place);

@@ -27,11 +27,11 @@ use crate::contract::{
 };
 use crate::error::AgentError;
 use crate::launch::{AgentProgram, Heard, Hearing, InputChannel, ProgramExit, Tree, first_cause};
-use crate::mcp_endpoint::{Knock, Offer, ToolAnswer, Window};
+use crate::mcp_endpoint::{McpBridge, McpCall, Offer, ToolAnswer};
 use crate::secrets::Secrets;
 use crate::timing::{Quiet, Timing};
 use crate::toolset::folder::WorkFolder;
-use crate::toolset::{Bench, Done, SPEAKING};
+use crate::toolset::{Done, SPEAKING, Toolset};
 
 /// How long an agent may take until a session is open.
 pub const MAX_START: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ const TOOLS: &str = "The MCP server `ftl` offers these tools to you: {}. If you 
 pub(super) struct Talk {
     pub(super) agent: Arc<AcpAgent>,
     pub(super) order: SessionOrder,
-    pub(super) desk: Arc<dyn SessionHost>,
+    pub(super) host: Arc<dyn SessionHost>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) timing: Arc<dyn Timing>,
     pub(super) folder: WorkFolder,
@@ -76,8 +76,8 @@ pub(super) struct Talk {
     /// The tools of calls that were denied in this turn, and why; the last one last.
     pub(super) denied: Vec<(Name, String)>,
     pub(super) id: String,
-    bench: Bench,
-    window: Option<Window>,
+    toolset: Toolset,
+    window: Option<McpBridge>,
     input: Arc<dyn InputChannel>,
     output: Hearing,
     quiet: Quiet,
@@ -152,7 +152,7 @@ impl AgentSession for Talk {
     }
 
     fn misfits(&self) -> Option<&Misfits> {
-        Some(self.bench.misfits())
+        Some(self.toolset.misfits())
     }
 
     fn close(mut self: Box<Self>) {
@@ -170,8 +170,8 @@ impl AgentSession for Talk {
 }
 
 /// What an agent needs beside what its role may touch: its own home, and the window to its tools.
-fn reach_of(agent: &AcpAgent, window: Option<&Window>) -> Reach {
-    let mut reach = window.map(Window::reach).unwrap_or_default();
+fn reach_of(agent: &AcpAgent, window: Option<&McpBridge>) -> Reach {
+    let mut reach = window.map(McpBridge::reach).unwrap_or_default();
     reach.write.extend(agent.home.clone());
     reach
 }
@@ -181,19 +181,19 @@ impl Talk {
     pub(super) fn open(
         agent: Arc<AcpAgent>,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
         secrets: Arc<Secrets>,
         timing: Arc<dyn Timing>,
     ) -> Result<Talk, AgentError> {
-        if desk.is_cancelled() {
+        if host.is_cancelled() {
             return Err(AgentError::Cancelled);
         }
         let none = || AgentError::CouldNotRun(String::from("no program may be started here"));
         let launcher = order.launcher.clone().ok_or_else(none)?;
-        let bench = Bench::new(&order, desk.clone(), secrets.clone())?;
+        let toolset = Toolset::new(&order, host.clone(), secrets.clone())?;
         let unopened = |error: std::io::Error| AgentError::of_io("the folder cannot be opened", &error);
         let folder = WorkFolder::open(&order.folder).map_err(unopened)?;
-        let window = open_window(&order, &bench, &*timing)?;
+        let window = open_window(&order, &toolset, &*timing)?;
         if let Some(home) = &agent.home {
             make_home(home)?;
         }
@@ -211,12 +211,12 @@ impl Talk {
             window.wake_by_calls(waker.clone());
         }
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker.wake());
-        let hook = desk.cancel_token().map(|cancel| cancel.on_cancel(&wake));
+        let hook = host.cancel_token().map(|cancel| cancel.on_cancel(&wake));
         let mut talk = Talk {
             terminals: Terminals::new(launcher, agent.env.clone()),
             agent,
             order,
-            desk,
+            host,
             secrets,
             timing,
             folder,
@@ -225,7 +225,7 @@ impl Talk {
             wire,
             denied: Vec::new(),
             id: String::new(),
-            bench,
+            toolset,
             window,
             input: launched.input,
             output: launched.output,
@@ -258,7 +258,7 @@ impl Talk {
             None => self.open_new()?,
         };
         if loads {
-            self.desk.on_session_opened(&self.id);
+            self.host.on_session_opened(&self.id);
         }
         if let Some(mode) = self.agent.habits.mode.clone() {
             self.set_mode(&opened, &mode)?;
@@ -273,7 +273,7 @@ impl Talk {
 
     /// Opens a new session.
     fn open_new(&mut self) -> Result<Json, AgentError> {
-        let server = self.window.as_ref().map(Window::server);
+        let server = self.window.as_ref().map(McpBridge::server);
         let asked = self.wire.open_session(self.folder.path(), server.as_ref())?;
         let opened = self.answered(asked)?;
         let id = opened.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
@@ -285,7 +285,7 @@ impl Talk {
     /// Takes up an earlier session; nothing where the agent does not know it any more. What it tells of that
     /// session again meanwhile was ruled on, counted and shown when it happened.
     fn load(&mut self, id: String) -> Result<Option<Json>, AgentError> {
-        let server = self.window.as_ref().map(Window::server);
+        let server = self.window.as_ref().map(McpBridge::server);
         let asked = self.wire.load_session(&id, self.folder.path(), server.as_ref())?;
         match self.replied(asked)? {
             Ok(opened) => {
@@ -324,7 +324,7 @@ impl Talk {
     fn replied(&mut self, asked: u64) -> Result<Result<Json, Refusal>, AgentError> {
         let end = self.timing.now() + MAX_START;
         loop {
-            if self.desk.is_cancelled() {
+            if self.host.is_cancelled() {
                 return Err(AgentError::Cancelled);
             }
             if self.timing.now() >= end {
@@ -346,7 +346,7 @@ impl Talk {
 
     /// What an agent is told before its first task.
     fn introduction(&self) -> Vec<String> {
-        let names: Vec<&str> = speaking(&self.bench).map(|offer| offer.0).collect();
+        let names: Vec<&str> = speaking(&self.toolset).map(|offer| offer.0).collect();
         let tools = self.window.as_ref().filter(|_| !names.is_empty());
         let tools = tools.map(|_| TOOLS.replace("{}", &names.join(", ")));
         [Some(self.order.system.clone()).filter(|text| !text.is_empty()), tools]
@@ -373,7 +373,7 @@ impl Talk {
         self.wire.begin();
         let asked = self.wire.prompt(&self.id, parts)?;
         let result = self.listen(asked);
-        self.words.flush(&self.secrets, &*self.desk);
+        self.words.flush(&self.secrets, &*self.host);
         let result = result?;
         self.rule_on_the_rest();
         let charged = self.charge(result.as_ref());
@@ -396,7 +396,7 @@ impl Talk {
         let mut heard = begun;
         loop {
             let now = self.timing.now();
-            if self.desk.is_cancelled() {
+            if self.host.is_cancelled() {
                 self.leave(End::Over(AgentError::Cancelled), Duration::ZERO);
             }
             if self.is_left(now)? {
@@ -503,7 +503,7 @@ impl Talk {
     /// Hears one line. Whether there was one.
     fn pump(&mut self) -> Result<bool, AgentError> {
         let is_busy = self.is_leaving() || self.terminals.are_open();
-        let wait = if is_busy { SLICE } else { self.quiet.wait(&*self.desk) };
+        let wait = if is_busy { SLICE } else { self.quiet.wait(&*self.host) };
         match self.output.next(wait) {
             None => Ok(false),
             Some(Heard::Line(line)) => {
@@ -569,10 +569,10 @@ impl Talk {
 
     /// Whether the agent is offered a tool of ours.
     pub(super) fn offers(&self, tool: &str) -> bool {
-        self.window.is_some() && speaking(&self.bench).any(|(name, _)| name == tool)
+        self.window.is_some() && speaking(&self.toolset).any(|(name, _)| name == tool)
     }
 
-    fn knock(&mut self, knock: Knock) {
+    fn knock(&mut self, knock: McpCall) {
         self.calls.arrived(&knock.tool);
         if self.is_leaving() {
             return knock.answer(ToolAnswer::Failed(String::from("your turn is over: end it")));
@@ -581,8 +581,8 @@ impl Talk {
             let why = format!("there is no tool `{}` here", knock.tool);
             return knock.answer(ToolAnswer::Failed(why));
         }
-        self.words.call(&self.secrets, &*self.desk);
-        match self.bench.call_checked(&knock.tool, &knock.args) {
+        self.words.call(&self.secrets, &*self.host);
+        match self.toolset.call_checked(&knock.tool, &knock.args) {
             Done::Back(text) => knock.answer(ToolAnswer::Done(text)),
             Done::Wrong(why) => knock.answer(ToolAnswer::Failed(why)),
             Done::Submitted(json) => {
@@ -607,8 +607,8 @@ impl Talk {
             return Ok(());
         };
         match update.get("sessionUpdate").and_then(Json::as_str) {
-            Some("agent_message_chunk") => self.words.text(update, &self.secrets, &*self.desk),
-            Some("agent_thought_chunk") => self.words.thought(update, &self.secrets, &*self.desk),
+            Some("agent_message_chunk") => self.words.text(update, &self.secrets, &*self.host),
+            Some("agent_thought_chunk") => self.words.thought(update, &self.secrets, &*self.host),
             Some("tool_call" | "tool_call_update") => self.told_of_a_call(update),
             Some("usage_update") => {
                 self.used.updated(update);
@@ -633,7 +633,7 @@ impl Talk {
         }
         usage.extend(tokens.map(|tokens| (Name::from(TOKENS), tokens)));
         usage.extend(money.map(|money| (Name::from(MONEY), money)));
-        self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
+        self.host.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
     }
 
     /// How an agent rests that has ended its turn by itself.
@@ -691,21 +691,21 @@ fn make_home(home: &Path) -> Result<(), AgentError> {
     })
 }
 
-fn speaking(bench: &Bench) -> impl Iterator<Item = (&'static str, Offer)> {
-    let tools = bench.tools().iter().filter(|tool| SPEAKING.contains(&tool.name));
+fn speaking(toolset: &Toolset) -> impl Iterator<Item = (&'static str, Offer)> {
+    let tools = toolset.tools().iter().filter(|tool| SPEAKING.contains(&tool.name));
     tools.map(|tool| (tool.name, Offer::from(tool)))
 }
 
 /// A window with the tools that speak to us, where there can be one.
 fn open_window(
     order: &SessionOrder,
-    bench: &Bench,
+    toolset: &Toolset,
     timing: &dyn Timing,
-) -> Result<Option<Window>, AgentError> {
-    let offers = speaking(bench).map(|offer| offer.1).collect();
-    let Some(lobby) = &order.lobby else { return Ok(None) };
+) -> Result<Option<McpBridge>, AgentError> {
+    let offers = speaking(toolset).map(|offer| offer.1).collect();
+    let Some(mcp_endpoint) = &order.mcp_endpoint else { return Ok(None) };
     let name = format!("acp-{:016x}", timing.throw());
-    let window = Window::open(lobby, &name, offers);
+    let window = McpBridge::open(mcp_endpoint, &name, offers);
     let failed = |error| AgentError::of_io("no window can be opened for the agent's tools", &error);
     window.map(Some).map_err(failed)
 }

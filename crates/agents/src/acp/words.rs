@@ -23,7 +23,7 @@ impl Words {
         &mut self,
         update: &Json,
         secrets: &Secrets,
-        desk: &dyn SessionHost,
+        host: &dyn SessionHost,
     ) -> Result<(), AgentError> {
         let message = update.get("messageId").and_then(Json::as_str);
         if message.is_some() && message != self.message.as_deref() {
@@ -33,7 +33,7 @@ impl Words {
         let Some(piece) = self.counted(update)? else { return Ok(()) };
         self.last.push_str(piece);
         let shown = self.text.push(secrets, piece);
-        show(&shown, Said::Text, desk);
+        show(&shown, Said::Text, host);
         Ok(())
     }
 
@@ -42,11 +42,11 @@ impl Words {
         &mut self,
         update: &Json,
         secrets: &Secrets,
-        desk: &dyn SessionHost,
+        host: &dyn SessionHost,
     ) -> Result<(), AgentError> {
         let Some(piece) = self.counted(update)? else { return Ok(()) };
         let shown = self.thought.push(secrets, piece);
-        show(&shown, Said::Thought, desk);
+        show(&shown, Said::Thought, host);
         Ok(())
     }
 
@@ -62,14 +62,14 @@ impl Words {
     }
 
     /// Lets everything through that was held back.
-    pub(super) fn flush(&mut self, secrets: &Secrets, desk: &dyn SessionHost) {
-        show(&self.thought.finish(secrets), Said::Thought, desk);
-        show(&self.text.finish(secrets), Said::Text, desk);
+    pub(super) fn flush(&mut self, secrets: &Secrets, host: &dyn SessionHost) {
+        show(&self.thought.finish(secrets), Said::Thought, host);
+        show(&self.text.finish(secrets), Said::Text, host);
     }
 
     /// A call begins: what was said before it is not the last message.
-    pub(super) fn call(&mut self, secrets: &Secrets, desk: &dyn SessionHost) {
-        self.flush(secrets, desk);
+    pub(super) fn call(&mut self, secrets: &Secrets, host: &dyn SessionHost) {
+        self.flush(secrets, host);
         self.last.clear();
     }
 
@@ -79,8 +79,8 @@ impl Words {
     }
 }
 
-fn show<'a>(text: &'a str, said: impl Fn(&'a str) -> Said<'a>, desk: &dyn SessionHost) {
+fn show<'a>(text: &'a str, said: impl Fn(&'a str) -> Said<'a>, host: &dyn SessionHost) {
     if !text.is_empty() {
-        desk.say(said(text));
+        host.say(said(text));
     }
 }

@@ -25,11 +25,11 @@ use crate::contract::{
 };
 use crate::error::AgentError;
 use crate::launch::{Heard, Launched, ProgramExit, first_cause};
-use crate::mcp_endpoint::{Knock, ToolAnswer, Window};
+use crate::mcp_endpoint::{McpBridge, McpCall, ToolAnswer};
 use crate::secrets::{Pieces, Secrets};
 use crate::timing::{Quiet, SLICE, Timing};
 use crate::toolset::folder::WorkFolder;
-use crate::toolset::{ASK, Bench, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT};
+use crate::toolset::{ASK, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT, Toolset};
 
 /// How many lines of a turn may be no JSON.
 pub const MAX_GARBAGE_LINES: usize = 200;
@@ -56,12 +56,12 @@ const OVER: &str = "your answer is in: end your turn now";
 pub(super) struct Talk {
     binding: Binding,
     order: SessionOrder,
-    desk: Arc<dyn SessionHost>,
-    bench: Bench,
+    host: Arc<dyn SessionHost>,
+    toolset: Toolset,
     folder: WorkFolder,
     /// Before the room: nothing of it is alive when the room is cleared.
     running: Option<Running>,
-    window: Option<Window>,
+    window: Option<McpBridge>,
     room: Room,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
@@ -152,7 +152,7 @@ impl AgentSession for Talk {
     }
 
     fn misfits(&self) -> Option<&Misfits> {
-        Some(self.bench.misfits())
+        Some(self.toolset.misfits())
     }
 
     fn close(mut self: Box<Self>) {
@@ -168,9 +168,9 @@ impl Talk {
     pub(super) fn new(
         binding: Binding,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
-        bench: Bench,
-        window: Option<Window>,
+        host: Arc<dyn SessionHost>,
+        toolset: Toolset,
+        window: Option<McpBridge>,
         room: Room,
         secrets: Arc<Secrets>,
         timing: Arc<dyn Timing>,
@@ -181,8 +181,8 @@ impl Talk {
         Ok(Talk {
             binding,
             order,
-            desk,
-            bench,
+            host,
+            toolset,
             folder,
             running: None,
             window,
@@ -203,7 +203,7 @@ impl Talk {
     }
 
     fn take_turn(&mut self, words: &[PromptPart]) -> Result<TurnRest, AgentError> {
-        if self.desk.is_cancelled() {
+        if self.host.is_cancelled() {
             return Err(AgentError::Cancelled);
         }
         let now = self.timing.now();
@@ -289,7 +289,7 @@ impl Talk {
             window.wake_by_calls(waker.clone());
         }
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || waker.wake());
-        let hook = self.desk.cancel_token().map(|cancel| cancel.on_cancel(&wake));
+        let hook = self.host.cancel_token().map(|cancel| cancel.on_cancel(&wake));
         self.running = Some(Running { launched, speech, quiet: Quiet::new(SLICE), _hook: hook });
         Ok(())
     }
@@ -306,13 +306,13 @@ impl Talk {
 
     fn listen(&mut self) -> Result<TurnRest, AgentError> {
         loop {
-            if self.desk.is_cancelled() {
+            if self.host.is_cancelled() {
                 return Err(AgentError::Cancelled);
             }
             self.knocks()?;
             let lingers = self.turn.linger.is_some();
             let running = self.running.as_mut().ok_or_else(program_gone)?;
-            let wait = if lingers { SLICE } else { running.quiet.wait(&*self.desk) };
+            let wait = if lingers { SLICE } else { running.quiet.wait(&*self.host) };
             let heard = running.launched.output.next(wait);
             if heard.is_some() {
                 running.quiet.broken();
@@ -374,7 +374,7 @@ impl Talk {
 
     /// An answer that the program itself has held to its shape goes the way of every other one.
     fn submitted(&self, answer: &Json) -> Result<TurnRest, AgentError> {
-        match self.bench.call(SUBMIT, answer) {
+        match self.toolset.call(SUBMIT, answer) {
             Done::Submitted(json) => Ok(TurnRest::Submitted(json)),
             Done::Asked(question) => Ok(TurnRest::Asked(question)),
             Done::Back(why) | Done::Wrong(why) => Err(AgentError::Bad(why)),
@@ -501,7 +501,7 @@ impl Talk {
                 let shown = self.turn.thought.push(&self.secrets, &text);
                 self.count_output(text.len())?;
                 if !shown.is_empty() {
-                    self.desk.say(Said::Thought(&shown));
+                    self.host.say(Said::Thought(&shown));
                 }
             }
             ProgramEvent::Call(called) => self.on_call(called)?,
@@ -517,7 +517,7 @@ impl Talk {
         self.turn.text.push_str(text);
         let shown = self.turn.said.push(&self.secrets, text);
         if !shown.is_empty() {
-            self.desk.say(Said::Text(&shown));
+            self.host.say(Said::Text(&shown));
         }
         Ok(())
     }
@@ -535,10 +535,10 @@ impl Talk {
     fn flush(&mut self) {
         let (said, thought) = (self.turn.said.finish(&self.secrets), self.turn.thought.finish(&self.secrets));
         if !thought.is_empty() {
-            self.desk.say(Said::Thought(&thought));
+            self.host.say(Said::Thought(&thought));
         }
         if !said.is_empty() {
-            self.desk.say(Said::Text(&said));
+            self.host.say(Said::Text(&said));
         }
     }
 
@@ -548,7 +548,7 @@ impl Talk {
             self.turn.progress = self.timing.now();
         }
         if !usage.is_empty() {
-            self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))?;
+            self.host.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))?;
         }
         let most = self.order.limits.requests;
         if self.ledger.requests() > most {
@@ -611,12 +611,12 @@ impl Talk {
         let denied = self.calls.ruled.remove(id).and_then(|(_, ruling)| ruling.err());
         let seen = self.binding.adapter.tools.classify(&self.folder, &called.tool, &called.args);
         if let Some(result) = &result {
-            self.desk.on_result(&seen.tool, result);
+            self.host.on_result(&seen.tool, result);
         }
         let first = result.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
         let first = || self.secrets.excerpt(first.unwrap_or("it went wrong"), MAX_REASON_BYTES);
         let wrong = denied.or_else(|| wrong.then(first));
-        self.desk.say(Said::Back(&seen.tool, wrong.as_deref()));
+        self.host.say(Said::Back(&seen.tool, wrong.as_deref()));
         Ok(())
     }
 
@@ -665,8 +665,8 @@ impl Talk {
     fn ruled(&mut self, called: &ReportedCall) -> Result<Result<(), String>, AgentError> {
         self.flush();
         let seen = self.binding.adapter.tools.classify(&self.folder, &called.tool, &called.args);
-        self.desk.on_own_call(&called.tool, &called.args);
-        self.desk.say(Said::Call(&seen.tool, &self.secrets.redact(&seen.about)));
+        self.host.on_own_call(&called.tool, &called.args);
+        self.host.say(Said::Call(&seen.tool, &self.secrets.redact(&seen.about)));
         let ruling = self.verdict(&seen)?;
         if ruling.is_ok() && seen.runs {
             self.calls.running.insert(called.id.clone());
@@ -680,7 +680,7 @@ impl Talk {
 
     fn verdict(&mut self, seen: &Seen) -> Result<Result<(), String>, AgentError> {
         for call in &seen.calls {
-            match self.desk.rule(call) {
+            match self.host.rule(call) {
                 Verdict::Allow => {}
                 Verdict::Deny(why) => {
                     let denied = format!("the call of `{}` was denied: {why}", call.tool);
@@ -716,7 +716,7 @@ impl Talk {
         Ok(())
     }
 
-    fn knock(&mut self, knock: Knock) -> Result<(), AgentError> {
+    fn knock(&mut self, knock: McpCall) -> Result<(), AgentError> {
         if self.turn.rest.is_some() {
             knock.answer(ToolAnswer::Failed(String::from(OVER)));
             return Ok(());
@@ -727,7 +727,7 @@ impl Talk {
         }
         self.flush();
         let taken = ToolAnswer::Done(String::from("It is taken. Say nothing more and end your turn."));
-        match self.bench.call_checked(&knock.tool, &knock.args) {
+        match self.toolset.call_checked(&knock.tool, &knock.args) {
             Done::Back(text) => knock.answer(ToolAnswer::Done(text)),
             Done::Wrong(why) => knock.answer(ToolAnswer::Failed(why)),
             Done::Submitted(json) => {

@@ -89,9 +89,9 @@ pub(super) fn open(
     let route = GateRoute::new(&address, gate.dialect).map_err(|error| wrong(&error))?;
     let target = GateTarget { route: route.clone(), keys, limits: order.limits };
     let network = order.launcher.as_ref().map_or(ProgramNetwork::Host, |launcher| launcher.network());
-    let opened = match (network, &order.lobby) {
-        (ProgramNetwork::Own { .. }, Some(lobby)) => {
-            let path = lobby.folder.join(format!("g{:x}", timing.throw()));
+    let opened = match (network, &order.mcp_endpoint) {
+        (ProgramNetwork::Own { .. }, Some(mcp_endpoint)) => {
+            let path = mcp_endpoint.folder.join(format!("g{:x}", timing.throw()));
             ModelGate::at_socket(&path, target, timing.clone())
         }
         (ProgramNetwork::Own { .. } | ProgramNetwork::Host, _) => ModelGate::at_port(target, timing.clone()),

@@ -42,10 +42,10 @@ use ftl_process::sandbox::Reach;
 use crate::contract::{AgentSession, Backend, Enforced, ProbeResult, SessionHost, SessionOrder, Unusable};
 use crate::error::AgentError;
 use crate::launch::{AgentProgram, Heard, Launcher};
-use crate::mcp_endpoint::{Offer, Window};
+use crate::mcp_endpoint::{McpBridge, Offer};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
-use crate::toolset::{Bench, SPEAKING};
+use crate::toolset::{SPEAKING, Toolset};
 use conversation::Talk;
 use session_home::Room;
 
@@ -151,20 +151,20 @@ impl Backend for CliBackend {
     fn open(
         &self,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
     ) -> Result<Box<dyn AgentSession>, AgentError> {
-        if desk.is_cancelled() {
+        if host.is_cancelled() {
             return Err(AgentError::Cancelled);
         }
         if order.launcher.is_none() {
             return Err(AgentError::CouldNotRun(String::from("no program may be started here")));
         }
-        let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
-        let window = self.window(&order, &bench)?;
+        let toolset = Toolset::new(&order, host.clone(), self.secrets.clone())?;
+        let window = self.window(&order, &toolset)?;
         let (binding, gate) = gated::open(&self.binding, &order, &self.timing)?;
         let room = Room::new(&binding, &order, window.as_ref())?.behind(gate);
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
-        Ok(Box::new(Talk::new(binding, order, desk, bench, window, room, secrets, timing)?))
+        Ok(Box::new(Talk::new(binding, order, host, toolset, window, room, secrets, timing)?))
     }
 }
 
@@ -177,14 +177,16 @@ impl CliBackend {
     }
 
     /// A window, where the program can come to one.
-    fn window(&self, order: &SessionOrder, bench: &Bench) -> Result<Option<Window>, AgentError> {
-        let Some(lobby) = order.lobby.as_ref().filter(|_| self.binding.adapter.window.is_some()) else {
+    fn window(&self, order: &SessionOrder, toolset: &Toolset) -> Result<Option<McpBridge>, AgentError> {
+        let Some(mcp_endpoint) =
+            order.mcp_endpoint.as_ref().filter(|_| self.binding.adapter.window.is_some())
+        else {
             return Ok(None);
         };
         let offers =
-            bench.tools().iter().filter(|tool| SPEAKING.contains(&tool.name)).map(Offer::from).collect();
+            toolset.tools().iter().filter(|tool| SPEAKING.contains(&tool.name)).map(Offer::from).collect();
         let name = format!("{:x}", self.timing.throw());
-        let window = Window::open(lobby, &name, offers);
+        let window = McpBridge::open(mcp_endpoint, &name, offers);
         window.map(Some).map_err(|error| AgentError::of_io("no window can be opened", &error))
     }
 }

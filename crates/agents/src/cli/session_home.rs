@@ -23,7 +23,7 @@ use crate::contract::SessionOrder;
 use crate::error::AgentError;
 use crate::gate::{GatePlace, ModelGate};
 use crate::launch::AgentProgram;
-use crate::mcp_endpoint::{Server, Window};
+use crate::mcp_endpoint::{McpBridge, Server};
 
 /// A folder that is gone when this is dropped.
 #[derive(Debug)]
@@ -57,9 +57,9 @@ impl Room {
     pub(super) fn new(
         binding: &Binding,
         order: &SessionOrder,
-        window: Option<&Window>,
+        window: Option<&McpBridge>,
     ) -> Result<Room, AgentError> {
-        let server = window.map(Window::server);
+        let server = window.map(McpBridge::server);
         let server = server.as_ref();
         let made = make(&binding.rooms).map_err(|error| {
             AgentError::of_io(format_args!("no room for an agent in {}", binding.rooms.display()), &error)
@@ -72,7 +72,7 @@ impl Room {
             }
         };
         let filling = filling(binding, order, server, &made, &home);
-        let mut reach = window.map(Window::reach).unwrap_or_default();
+        let mut reach = window.map(McpBridge::reach).unwrap_or_default();
         reach.write.push(made.clone());
         let mut room = Room { folder: made, home, env: Vec::new(), reach, filling, gate: None };
         room.furnish(binding, order, server).map_err(|why| match MachineCause::of_words(&why) {

@@ -38,13 +38,13 @@ impl ConcurrencyLimit {
     }
 
     /// Waits for a permit, behind all requests that came before.
-    pub fn take(&self, desk: &dyn SessionHost) -> Result<Permit<'_>, AgentError> {
+    pub fn take(&self, host: &dyn SessionHost) -> Result<Permit<'_>, AgentError> {
         let mut state = self.lock();
         let ticket = state.next;
         state.next += 1;
         state.waiting.push_back(ticket);
         loop {
-            if desk.is_cancelled() {
+            if host.is_cancelled() {
                 state.waiting.retain(|one| *one != ticket);
                 self.freed.notify_all();
                 return Err(AgentError::Cancelled);

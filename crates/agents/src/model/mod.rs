@@ -32,7 +32,7 @@ use crate::contract::{
 use crate::error::AgentError;
 use crate::secrets::{Pieces, SecretKey, Secrets};
 use crate::timing::{RetryPolicy, Timing};
-use crate::toolset::{Bench, Done, SUBMIT};
+use crate::toolset::{Done, SUBMIT, Toolset};
 use concurrency::ConcurrencyLimit;
 pub use dialect::Dialect;
 use dialect::{Ask, Bit, Miss, Reply, Stop, error_of, miss_of};
@@ -164,10 +164,10 @@ impl Backend for Model {
     fn open(
         &self,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
     ) -> Result<Box<dyn AgentSession>, AgentError> {
-        let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
-        let watch = Arc::new(Watch::new(desk.clone(), self.timing.clone(), order.limits));
+        let toolset = Toolset::new(&order, host.clone(), self.secrets.clone())?;
+        let watch = Arc::new(Watch::new(host.clone(), self.timing.clone(), order.limits));
         Ok(Box::new(Chatter {
             model: order.model.clone().unwrap_or_else(|| self.endpoint.model.clone()),
             endpoint: self.endpoint.clone(),
@@ -175,8 +175,8 @@ impl Backend for Model {
             timing: self.timing.clone(),
             wire: Wire::new(watch),
             order,
-            desk,
-            bench,
+            host,
+            toolset,
             talk: ChatHistory::default(),
             pending: None,
             requests: 0,
@@ -214,10 +214,10 @@ struct Chatter {
     endpoint: Arc<ModelEndpoint>,
     model: String,
     order: SessionOrder,
-    desk: Arc<dyn SessionHost>,
+    host: Arc<dyn SessionHost>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
-    bench: Bench,
+    toolset: Toolset,
     wire: Wire,
     talk: ChatHistory,
     /// Calls whose results wait for what is said next: the last one is answered by it.
@@ -300,7 +300,7 @@ impl Chatter {
     }
 
     fn bytes(&self) -> usize {
-        let tools = self.bench.tools().iter().map(|tool| tool.about.len() + 200);
+        let tools = self.toolset.tools().iter().map(|tool| tool.about.len() + 200);
         self.talk.bytes() + self.order.system.len() + tools.sum::<usize>()
     }
 
@@ -346,8 +346,8 @@ impl Chatter {
                     }
                 });
             };
-            self.desk.say(Said::Again);
-            if !self.timing.pause(wait, &*self.desk) {
+            self.host.say(Said::Again);
+            if !self.timing.pause(wait, &*self.host) {
                 return Err(AgentError::Cancelled);
             }
         }
@@ -361,7 +361,7 @@ impl Chatter {
     /// Sends the conversation once, without trying again.
     fn once(&mut self) -> Result<Result<Reply, Miss>, AgentError> {
         let endpoint = self.endpoint.clone();
-        let _seat = endpoint.seats.take(&*self.desk)?;
+        let _seat = endpoint.seats.take(&*self.host)?;
         let body = match endpoint.calls {
             Calls::Native => endpoint.dialect.body(&self.ask()).to_string(),
             Calls::Schema => constrained::body(&self.ask()).to_string(),
@@ -389,7 +389,7 @@ impl Chatter {
     }
 
     fn ask(&self) -> Ask<'_> {
-        let tools = self.bench.tools();
+        let tools = self.toolset.tools();
         let only_answers = self.endpoint.structured && tools.iter().all(|tool| tool.name == SUBMIT);
         Ask {
             model: &self.model,
@@ -444,13 +444,13 @@ impl Chatter {
             // Half of a call is nothing to read.
             Bit::Text(_) if self.endpoint.calls == Calls::Schema => {}
             Bit::Text(text) => self.say(&seen.push(&self.secrets, text)),
-            Bit::Thought(text) => self.desk.say(Said::Thought(&self.secrets.redact(text))),
+            Bit::Thought(text) => self.host.say(Said::Thought(&self.secrets.redact(text))),
         }
     }
 
     fn say(&self, text: &str) {
         if !text.is_empty() {
-            self.desk.say(Said::Text(text));
+            self.host.say(Said::Text(text));
         }
     }
 
@@ -484,7 +484,7 @@ impl Chatter {
             Some((tokens, price)) => drop(usage.insert(Name::from(MONEY), price.of(&tokens))),
             None => drop(self.unknown.insert(Name::from(MONEY))),
         }
-        self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
+        self.host.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
     }
 
     /// Does what the model wants; nothing if it is to be asked again.
@@ -545,7 +545,7 @@ impl Chatter {
 
     fn execute_call(&self, call: &ModelCall) -> Done {
         match call.json() {
-            Ok(args) => self.bench.call(&call.name, &args),
+            Ok(args) => self.toolset.call(&call.name, &args),
             Err(error) => Done::Wrong(error.to_string()),
         }
     }

@@ -48,8 +48,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(desk: Arc<dyn SessionHost>, timing: Arc<dyn Timing>, limits: SessionLimits) -> Watch {
-        Watch::until(Box::new(move || desk.is_cancelled()), timing, limits)
+    pub(super) fn new(host: Arc<dyn SessionHost>, timing: Arc<dyn Timing>, limits: SessionLimits) -> Watch {
+        Watch::until(Box::new(move || host.is_cancelled()), timing, limits)
     }
 
     /// A watch until something is over.

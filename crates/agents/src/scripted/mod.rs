@@ -23,7 +23,7 @@ use crate::contract::{
 use crate::error::AgentError;
 use crate::secrets::Secrets;
 use crate::timing::Timing;
-use crate::toolset::{Bench, Done};
+use crate::toolset::{Done, Toolset};
 
 use script::{End, Scene, Step};
 pub use script::{MAX_SCRIPT_BYTES, Script, ScriptError};
@@ -74,14 +74,14 @@ impl Backend for Scripted {
     fn open(
         &self,
         order: SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
     ) -> Result<Box<dyn AgentSession>, AgentError> {
-        let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
+        let toolset = Toolset::new(&order, host.clone(), self.secrets.clone())?;
         Ok(Box::new(Play {
             scenes: self.script.scenes.clone(),
             order,
-            desk,
-            bench,
+            host,
+            toolset,
             secrets: self.secrets.clone(),
             timing: self.timing.clone(),
             steps: None,
@@ -95,8 +95,8 @@ impl Backend for Scripted {
 struct Play {
     scenes: Arc<[Scene]>,
     order: SessionOrder,
-    desk: Arc<dyn SessionHost>,
-    bench: Bench,
+    host: Arc<dyn SessionHost>,
+    toolset: Toolset,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
     steps: Option<Arc<[Step]>>,
@@ -141,18 +141,18 @@ impl Play {
     }
 
     fn play(&mut self, step: &Step) -> Result<Option<TurnRest>, AgentError> {
-        if !self.timing.pause(step.delay, &*self.desk) {
+        if !self.timing.pause(step.delay, &*self.host) {
             return Err(AgentError::Cancelled);
         }
         if let Some(file) = &step.until {
             self.wait_for(file)?;
         }
         if let Some(text) = &step.say {
-            self.desk.say(Said::Text(&self.secrets.redact(text)));
+            self.host.say(Said::Text(&self.secrets.redact(text)));
         }
         self.charge(step)?;
         for (tool, args) in &step.calls {
-            match self.bench.call(tool, args) {
+            match self.toolset.call(tool, args) {
                 Done::Back(_) | Done::Wrong(_) => {}
                 Done::Submitted(json) => return Ok(Some(TurnRest::Submitted(json))),
                 Done::Asked(question) => return Ok(Some(TurnRest::Asked(question))),
@@ -167,12 +167,12 @@ impl Play {
         let mut usage: Usage = step.usage.clone();
         usage.insert(Name::from(TURNS), 1);
         self.unknown.extend(step.silent.iter().cloned());
-        self.desk.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
+        self.host.charge(&usage).map_err(|refusal| AgentError::Stopped(refusal.to_string()))
     }
 
     fn end(&self, end: &End) -> Result<TurnRest, AgentError> {
         match end {
-            End::Submit(json) => match self.bench.call(crate::toolset::SUBMIT, json) {
+            End::Submit(json) => match self.toolset.call(crate::toolset::SUBMIT, json) {
                 Done::Submitted(json) => Ok(TurnRest::Submitted(json)),
                 Done::Over(trouble) => Err(trouble),
                 Done::Asked(question) => Ok(TurnRest::Asked(question)),
@@ -191,7 +191,7 @@ impl Play {
     }
 
     fn ask(&self, question: &str) -> Result<TurnRest, AgentError> {
-        match self.bench.call(crate::toolset::ASK, &serde_json::json!({ "question": question })) {
+        match self.toolset.call(crate::toolset::ASK, &serde_json::json!({ "question": question })) {
             Done::Asked(question) => Ok(TurnRest::Asked(question)),
             Done::Over(trouble) => Err(trouble),
             Done::Wrong(why) | Done::Back(why) => Err(AgentError::Bad(why)),
@@ -208,7 +208,7 @@ impl Play {
                 let file = file.display();
                 return Err(AgentError::TimedOut(format!("there was no `{file}` for {silence:?}")));
             }
-            if !self.timing.pause(NAP, &*self.desk) {
+            if !self.timing.pause(NAP, &*self.host) {
                 return Err(AgentError::Cancelled);
             }
         }
@@ -218,7 +218,7 @@ impl Play {
     fn hang(&self) -> Result<TurnRest, AgentError> {
         let end = self.timing.now() + self.order.limits.silence;
         while self.timing.now() < end {
-            if !self.timing.pause(NAP, &*self.desk) {
+            if !self.timing.pause(NAP, &*self.host) {
                 return Err(AgentError::Cancelled);
             }
         }
@@ -230,10 +230,10 @@ impl Play {
         let line = "flood ".repeat(FLOOD_BYTES / 6);
         let mut said = 0;
         while said <= MAX_TURN_BYTES {
-            if self.desk.is_cancelled() {
+            if self.host.is_cancelled() {
                 return Err(AgentError::Cancelled);
             }
-            self.desk.say(Said::Text(&line));
+            self.host.say(Said::Text(&line));
             said += line.len();
         }
         Err(AgentError::Bad(format!("the agent said more than {MAX_TURN_BYTES} bytes in one turn")))

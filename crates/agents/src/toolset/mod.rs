@@ -169,10 +169,10 @@ fn object(required: &[(&str, Json)], optional: &[(&str, Json)]) -> Json {
 }
 
 /// The toolset of one session.
-pub struct Bench {
+pub struct Toolset {
     folder: WorkFolder,
     tools: Vec<Tool>,
-    desk: Arc<dyn SessionHost>,
+    host: Arc<dyn SessionHost>,
     shell: Option<Arc<dyn CommandRunner>>,
     secrets: Arc<Secrets>,
     signals: Mutex<Vec<Json>>,
@@ -180,22 +180,22 @@ pub struct Bench {
     misfits: Misfits,
 }
 
-impl Bench {
+impl Toolset {
     /// A toolset for an order.
     pub fn new(
         order: &SessionOrder,
-        desk: Arc<dyn SessionHost>,
+        host: Arc<dyn SessionHost>,
         secrets: Arc<Secrets>,
-    ) -> Result<Bench, AgentError> {
+    ) -> Result<Toolset, AgentError> {
         let shown = order.folder.display();
         let folder = WorkFolder::open(&order.folder).map_err(|error| {
             AgentError::of_io(format_args!("the folder {shown} cannot be opened"), &error)
         })?;
         let tools = tools(&order.allowance.tools, &order.answer);
-        Ok(Bench {
+        Ok(Toolset {
             folder,
             tools,
-            desk,
+            host,
             shell: order.shell.clone(),
             secrets,
             signals: Mutex::default(),
@@ -230,7 +230,7 @@ impl Bench {
     }
 
     fn reported(&self, name: &str, args: &Json, submit: &dyn Fn(Json) -> Done) -> Done {
-        self.desk.tried(name, args);
+        self.host.tried(name, args);
         let done = self.ruled(name, args, submit);
         let wrong = match &done {
             Done::Back(_) | Done::Submitted(_) | Done::Asked(_) => None,
@@ -238,18 +238,18 @@ impl Bench {
             Done::Over(trouble) => Some(trouble.to_string()),
         };
         if let Done::Back(text) = &done {
-            self.desk.on_result(name, text);
+            self.host.on_result(name, text);
         }
-        self.desk.say(Said::Back(name, wrong.as_deref()));
+        self.host.say(Said::Back(name, wrong.as_deref()));
         done
     }
 
     fn ruled(&self, name: &str, args: &Json, submit: &dyn Fn(Json) -> Done) -> Done {
-        if self.desk.is_cancelled() {
+        if self.host.is_cancelled() {
             return Done::Over(AgentError::Cancelled);
         }
         let (call, path) = self.classify(name, args);
-        self.desk.say(Said::Call(name, &self.secrets.redact(&about(args))));
+        self.host.say(Said::Call(name, &self.secrets.redact(&about(args))));
         // What a submitted answer lacks is told with all the answer's faults, and not here.
         if let Some(tool) = self.tools.iter().find(|tool| tool.name == name && name != SUBMIT) {
             let faults = tool.takes.faults(args);
@@ -257,7 +257,7 @@ impl Bench {
                 return Done::Wrong(format!("this is no call of `{name}`:\n{}", faults.join("\n")));
             }
         }
-        match self.desk.rule(&call) {
+        match self.host.rule(&call) {
             Verdict::Allow if name == SUBMIT => submit(self.secrets.redact_json(&self.with_signals(args))),
             Verdict::Allow => self.execute(name, args, path),
             Verdict::Deny(why) => Done::Wrong(format!("denied: {why}")),
@@ -289,15 +289,15 @@ impl Bench {
         let result = match name {
             ASK => return Done::Asked(self.secrets.redact(text("question"))),
             "read" => self.read(&path, args),
-            "search" => search::search(&self.folder, &path, text("pattern"), &*self.desk),
+            "search" => search::search(&self.folder, &path, text("pattern"), &*self.host),
             "edit" => self.edit(&path, text("old"), text("new"), args.get("all") == Some(&Json::Bool(true))),
             "write" => self.write(&path, text("content").as_bytes()),
-            RECALL => self.desk.recall(text("about")).map_err(|error| error.to_string()),
+            RECALL => self.host.recall(text("about")).map_err(|error| error.to_string()),
             SIGNAL if self.tools.iter().any(|tool| tool.name == SIGNAL) => self.signal(args.get("signal")),
             "bash" => self.bash(text("command"), args.get("seconds").and_then(Json::as_u64)),
             other => Err(format!("the bench has no tool `{other}`")),
         };
-        if self.desk.is_cancelled() {
+        if self.host.is_cancelled() {
             return Done::Over(AgentError::Cancelled);
         }
         match result {
@@ -398,7 +398,7 @@ impl Bench {
     fn bash(&self, command: &str, seconds: Option<u64>) -> Result<String, String> {
         let Some(shell) = &self.shell else { return Err(String::from("there is no shell here")) };
         let limit = seconds.map_or(COMMAND_TIME, Duration::from_secs).min(MAX_COMMAND_TIME);
-        let ran = shell.run(command, self.folder.path(), limit, &*self.desk);
+        let ran = shell.run(command, self.folder.path(), limit, &*self.host);
         let ran = ran.map_err(|error| error.to_string())?;
         match ran.code {
             Some(0) => Ok(ran.output),

@@ -32,7 +32,7 @@ pub(super) fn search(
     folder: &WorkFolder,
     at: &Resolved,
     pattern: &str,
-    desk: &dyn SessionHost,
+    host: &dyn SessionHost,
 ) -> Result<String, String> {
     let pattern = RegexBuilder::new(pattern)
         .size_limit(MAX_PATTERN_BYTES)
@@ -58,7 +58,7 @@ pub(super) fn search(
             None if depth == 0 => return Err(format!("{} is not there", path.text())),
             None => {}
         }
-        if found.len() >= MAX_FOUND || files >= MAX_FILES || desk.is_cancelled() {
+        if found.len() >= MAX_FOUND || files >= MAX_FILES || host.is_cancelled() {
             found.truncate(MAX_FOUND);
             found.push(format!("[stopped after {} lines in {files} files: search for less]", found.len()));
             return Ok(found.join("\n"));

@@ -11,13 +11,13 @@ use super::*;
 use crate::contract::{ChargeRefusal, CommandFailure, Ran, SessionLimits};
 
 /// A session host that rules by the pure rule and counts.
-struct Clerk {
+struct RecordingHost {
     allowance: ToolAllowance,
     used: Mutex<u64>,
     cancelled: bool,
 }
 
-impl SessionHost for Clerk {
+impl SessionHost for RecordingHost {
     fn rule(&self, call: &ToolCall) -> Verdict {
         let mut used = self.used.lock().unwrap();
         match rule(&self.allowance, *used, call) {
@@ -57,11 +57,11 @@ impl CommandRunner for Echo {
     }
 }
 
-fn bench_with(folder: &Path, calls: u64, cancelled: bool) -> Bench {
+fn bench_with(folder: &Path, calls: u64, cancelled: bool) -> Toolset {
     bench_for(folder, calls, cancelled, Schema::anything())
 }
 
-fn bench_for(folder: &Path, calls: u64, cancelled: bool, answer: Schema) -> Bench {
+fn bench_for(folder: &Path, calls: u64, cancelled: bool, answer: Schema) -> Toolset {
     let write = Write::Only(["src".to_owned(), "a.txt".to_owned()].into());
     let tools: BTreeSet<Name> = NAMES.into_iter().map(Name::from).collect();
     let allowance = ToolAllowance { tools, write, calls: Some(calls), ask: BTreeSet::new() };
@@ -76,13 +76,13 @@ fn bench_for(folder: &Path, calls: u64, cancelled: bool, answer: Schema) -> Benc
         limits: SessionLimits::default(),
         shell: Some(Arc::new(Echo)),
         launcher: None,
-        lobby: None,
+        mcp_endpoint: None,
         earlier: None,
     };
     let mut secrets = Secrets::new();
     secrets.hide("hush-hush");
-    let desk = Arc::new(Clerk { allowance, used: Mutex::new(0), cancelled });
-    Bench::new(&order, desk, Arc::new(secrets)).unwrap()
+    let host = Arc::new(RecordingHost { allowance, used: Mutex::new(0), cancelled });
+    Toolset::new(&order, host, Arc::new(secrets)).unwrap()
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn tools_are_a_table() {
     std::fs::write(folder.path().join("binary"), [0xff, 0xfe]).unwrap();
     std::fs::create_dir(folder.path().join(".git")).unwrap();
     std::fs::write(folder.path().join(".git/config"), "one").unwrap();
-    let bench = bench_with(folder.path(), 100, false);
+    let toolset = bench_with(folder.path(), 100, false);
     let table = [
         (r#"read {"path":"a.txt"}"#, "one\ntwo\none [hidden]\n"),
         (r#"read {"path":"a.txt","from":2,"lines":1}"#, "lines 2 to 2 of 3:\ntwo"),
@@ -137,7 +137,7 @@ fn tools_are_a_table() {
     ];
     for (call, wanted) in table {
         let (name, args) = call.split_once(' ').unwrap();
-        let found = match bench.call(name, &serde_json::from_str(args).unwrap()) {
+        let found = match toolset.call(name, &serde_json::from_str(args).unwrap()) {
             Done::Back(text) => text,
             Done::Wrong(text) => format!("! {text}"),
             other => panic!("{call}: {other:?}"),
@@ -150,45 +150,45 @@ fn tools_are_a_table() {
 #[test]
 fn terminal_tools_end_the_turn_also_when_calls_are_spent() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = bench_with(folder.path(), 0, false);
+    let toolset = bench_with(folder.path(), 0, false);
     assert!(
-        matches!(bench.call("read", &json!({ "path": "." })), Done::Wrong(why) if why.contains("used up"))
+        matches!(toolset.call("read", &json!({ "path": "." })), Done::Wrong(why) if why.contains("used up"))
     );
     let answer = json!({ "text": "hush-hush" });
-    assert_eq!(bench.call(SUBMIT, &answer), Done::Submitted(json!({ "text": "[hidden]" })));
-    assert_eq!(bench.call(ASK, &json!({ "question": "why?" })), Done::Asked("why?".into()));
+    assert_eq!(toolset.call(SUBMIT, &answer), Done::Submitted(json!({ "text": "[hidden]" })));
+    assert_eq!(toolset.call(ASK, &json!({ "question": "why?" })), Done::Asked("why?".into()));
 }
 
 #[test]
 fn every_size_has_a_limit() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = bench_with(folder.path(), 100, false);
+    let toolset = bench_with(folder.path(), 100, false);
     let large = "x".repeat(usize::try_from(MAX_FILE_BYTES).unwrap() + 1);
     let call = json!({ "path": "a.txt", "content": large });
-    assert!(matches!(bench.call("write", &call), Done::Wrong(why) if why.contains("is the most")));
+    assert!(matches!(toolset.call("write", &call), Done::Wrong(why) if why.contains("is the most")));
     std::fs::write(folder.path().join("a.txt"), &large).unwrap();
     assert!(
-        matches!(bench.call("read", &json!({ "path": "a.txt" })), Done::Wrong(why) if why.contains("is the most"))
+        matches!(toolset.call("read", &json!({ "path": "a.txt" })), Done::Wrong(why) if why.contains("is the most"))
     );
     std::fs::write(folder.path().join("a.txt"), &large[..MAX_RESULT_BYTES + 10]).unwrap();
-    let Done::Back(text) = bench.call("read", &json!({ "path": "a.txt" })) else { panic!() };
+    let Done::Back(text) = toolset.call("read", &json!({ "path": "a.txt" })) else { panic!() };
     assert!(text.contains("[10 bytes left out]") && text.len() < MAX_RESULT_BYTES + 100);
     std::fs::write(folder.path().join("a.txt"), "line\n".repeat(search::MAX_FOUND + 1)).unwrap();
-    let Done::Back(text) = bench.call("search", &json!({ "pattern": "line" })) else { panic!() };
+    let Done::Back(text) = toolset.call("search", &json!({ "pattern": "line" })) else { panic!() };
     assert_eq!(text.lines().count(), search::MAX_FOUND + 1);
     assert!(text.ends_with("[stopped after 200 lines in 1 files: search for less]"), "{text}");
     let heavy = json!({ "pattern": "(((a{100}){100}){100}){100}" });
     assert!(
-        matches!(bench.call("search", &heavy), Done::Wrong(why) if why.contains("no regular expression"))
+        matches!(toolset.call("search", &heavy), Done::Wrong(why) if why.contains("no regular expression"))
     );
 }
 
 #[test]
 fn nothing_is_done_for_a_session_that_was_cancelled() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = bench_with(folder.path(), 100, true);
+    let toolset = bench_with(folder.path(), 100, true);
     let call = json!({ "path": "a.txt", "content": "x" });
-    assert_eq!(bench.call("write", &call), Done::Over(AgentError::Cancelled));
+    assert_eq!(toolset.call("write", &call), Done::Over(AgentError::Cancelled));
     assert!(!folder.path().join("a.txt").exists());
 }
 
@@ -201,12 +201,12 @@ fn signals_go_with_the_answer_where_it_has_a_place_for_them() {
     let words = json!({ "type": "string", "enum": ["blocked", "regression"] });
     let answer =
         json!({ "type": "object", "properties": { "signals": { "type": "array", "items": words } } });
-    let bench = bench_for(folder.path(), 9, false, Schema::new(answer).unwrap());
-    assert!(matches!(bench.call(SIGNAL, &json!({ "signal": "sunshine" })), Done::Wrong(_)));
+    let toolset = bench_for(folder.path(), 9, false, Schema::new(answer).unwrap());
+    assert!(matches!(toolset.call(SIGNAL, &json!({ "signal": "sunshine" })), Done::Wrong(_)));
     for _ in 0..2 {
-        assert_eq!(bench.call(SIGNAL, &signal), Done::Back("it goes with your answer".into()));
+        assert_eq!(toolset.call(SIGNAL, &signal), Done::Back("it goes with your answer".into()));
     }
-    let submitted = bench.call(SUBMIT, &json!({ "signals": ["regression"] }));
+    let submitted = toolset.call(SUBMIT, &json!({ "signals": ["regression"] }));
     assert_eq!(submitted, Done::Submitted(json!({ "signals": ["regression", "blocked"] })));
 }
 
@@ -214,19 +214,19 @@ fn signals_go_with_the_answer_where_it_has_a_place_for_them() {
 fn an_answer_holds_so_many_signals() {
     let folder = tempfile::tempdir().unwrap();
     let answer = json!({ "type": "object", "properties": { "signals": { "items": { "type": "string" } } } });
-    let bench = bench_for(folder.path(), 9, false, Schema::new(answer).unwrap());
+    let toolset = bench_for(folder.path(), 9, false, Schema::new(answer).unwrap());
     for number in 0..MAX_SIGNALS {
-        assert!(matches!(bench.call(SIGNAL, &json!({ "signal": number.to_string() })), Done::Back(_)));
+        assert!(matches!(toolset.call(SIGNAL, &json!({ "signal": number.to_string() })), Done::Back(_)));
     }
-    let more = bench.call(SIGNAL, &json!({ "signal": "more" }));
+    let more = toolset.call(SIGNAL, &json!({ "signal": "more" }));
     assert!(matches!(more, Done::Wrong(why) if why.contains("16 signals is the most")));
 }
 
 #[test]
 fn recall_asks_the_desk() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = bench_with(folder.path(), 0, false);
-    let done = bench.call(RECALL, &json!({ "about": "ECONNREFUSED" }));
+    let toolset = bench_with(folder.path(), 0, false);
+    let done = toolset.call(RECALL, &json!({ "about": "ECONNREFUSED" }));
     assert!(matches!(done, Done::Wrong(why) if why.contains("ECONNREFUSED")), "it is free, and asks");
 }
 

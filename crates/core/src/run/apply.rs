@@ -11,7 +11,7 @@ use super::fact::{
     ThreadId, Time, Usage, WHOLE, Waiver,
 };
 use super::instance::{
-    HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, Purses, ScopeSnapshot, Thread, Waiving,
+    BudgetMeters, HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, ScopeSnapshot, Thread, Waiving,
 };
 use super::map::Map;
 use super::people::POLICY;
@@ -23,13 +23,13 @@ pub(super) trait Store {
     /// The instance, to change it.
     fn instance_mut(&mut self, id: InstanceId) -> Option<&mut Instance>;
     /// Its built-in meters, to change them.
-    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses>;
+    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut BudgetMeters>;
     /// Who opened it, and how deep it is.
     fn parent(&self, id: InstanceId) -> Option<InstanceId>;
     /// How deep an instance is.
     fn depth(&self, id: InstanceId) -> u32;
     /// Adds an instance that was opened, with its built-in meters.
-    fn add(&mut self, instance: Instance, purses: Purses);
+    fn add(&mut self, instance: Instance, purses: BudgetMeters);
 }
 
 /// What an entry says about an answer.
@@ -48,7 +48,7 @@ pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
         Fact::Opened(opened) => open(store, entry, opened),
         Fact::Reserved { action, usage } => reserve(store, entry.instance, *action, usage),
         Fact::Released { action } => release(store, entry.instance, *action),
-        Fact::Paid(Payment::Purse { action, usage, guessed }) => {
+        Fact::Paid(Payment::BudgetMeter { action, usage, guessed }) => {
             charge(store, entry.instance, *action, usage, guessed);
         }
         Fact::Raised { meter, limit, .. } => raise(store, entry.instance, meter, *limit),
@@ -82,7 +82,9 @@ fn open(store: &mut dyn Store, entry: &Entry, opened: &Opened) {
     let limits = opened.terms.as_ref().map(|terms| terms.limits.clone()).unwrap_or_default();
     let purses = limits
         .into_iter()
-        .map(|(name, limit)| (name, super::instance::Purse { limit: Some(limit), ..Default::default() }))
+        .map(|(name, limit)| {
+            (name, super::instance::BudgetMeter { limit: Some(limit), ..Default::default() })
+        })
         .collect();
     let instance = Instance {
         id,
@@ -119,7 +121,7 @@ fn open(store: &mut dyn Store, entry: &Entry, opened: &Opened) {
 }
 
 /// Does something to the purses of an instance and of each of its ancestors.
-fn up(store: &mut dyn Store, id: InstanceId, change: &dyn Fn(&mut Purses)) {
+fn up(store: &mut dyn Store, id: InstanceId, change: &dyn Fn(&mut BudgetMeters)) {
     let mut at = Some(id);
     while let Some(one) = at {
         if let Some(purses) = store.purses_mut(one) {
@@ -135,8 +137,8 @@ fn reserve(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usag
     }
     up(store, id, &|purses| {
         for (name, amount) in usage {
-            let purse = purses.entry(name.clone()).or_default();
-            purse.reserved = purse.reserved.saturating_add(*amount);
+            let budget_meter = purses.entry(name.clone()).or_default();
+            budget_meter.reserved = budget_meter.reserved.saturating_add(*amount);
         }
     });
     if let Some(open) = store.instance_mut(id).and_then(|one| one.account_mut(action)) {
@@ -155,8 +157,8 @@ fn release(store: &mut dyn Store, id: InstanceId, action: ActionId) {
     instance.owed.remove(&action);
     up(store, id, &|purses| {
         for (name, amount) in &freed {
-            let purse = purses.entry(name.clone()).or_default();
-            purse.reserved = purse.reserved.saturating_sub(*amount);
+            let budget_meter = purses.entry(name.clone()).or_default();
+            budget_meter.reserved = budget_meter.reserved.saturating_sub(*amount);
         }
     });
 }
@@ -175,10 +177,11 @@ fn charge(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usage
     }
     up(store, id, &|purses| {
         for (name, amount) in usage {
-            let purse = purses.entry(name.clone()).or_default();
-            purse.reserved = purse.reserved.saturating_sub(covered.get(name).copied().unwrap_or(0));
-            purse.used = purse.used.saturating_add(*amount);
-            purse.guessed += u64::from(guessed.contains(name));
+            let budget_meter = purses.entry(name.clone()).or_default();
+            budget_meter.reserved =
+                budget_meter.reserved.saturating_sub(covered.get(name).copied().unwrap_or(0));
+            budget_meter.used = budget_meter.used.saturating_add(*amount);
+            budget_meter.guessed += u64::from(guessed.contains(name));
         }
     });
 }
@@ -272,7 +275,7 @@ impl Instance {
         }
     }
 
-    /// Counts what an action paid, or got back, and its attempts. Purses are the run's, not the instance's.
+    /// Counts what an action paid, or got back, and its attempts. BudgetMeters are the run's, not the instance's.
     fn pay(&mut self, payment: &Payment) {
         match payment {
             Payment::Meter { meter, keys, action, file } => {
@@ -296,7 +299,7 @@ impl Instance {
                 open.died += 1;
                 open.forbidden = forbidden.then(|| Name::from(message.as_str()));
             }),
-            Payment::Purse { .. } => {}
+            Payment::BudgetMeter { .. } => {}
         }
     }
 

@@ -37,12 +37,12 @@ impl Draft<'_> {
         let mut at = Some(id);
         while let Some(one) = at {
             let purses = self.get_purses(one);
-            for (name, purse) in purses.into_iter().flatten() {
+            for (name, budget_meter) in purses.into_iter().flatten() {
                 // What is not set aside before is still limited: nothing may start when it is spent.
                 let amount = usage.get(name).copied().unwrap_or(0);
                 let unreserved = !self.terms.reserve.contains_key(name);
                 let needed = amount.max(u64::from(unreserved));
-                if needed > 0 && !purse.has(needed) {
+                if needed > 0 && !budget_meter.has(needed) {
                     return Some((one, name.clone()));
                 }
             }
@@ -150,7 +150,7 @@ impl Draft<'_> {
             }
         }
         if !charged.is_empty() {
-            self.put(id, Fact::Paid(Payment::Purse { action, usage: charged, guessed }));
+            self.put(id, Fact::Paid(Payment::BudgetMeter { action, usage: charged, guessed }));
         }
     }
 
@@ -158,7 +158,7 @@ impl Draft<'_> {
     /// because that is what is charged when it is never heard of again; where that is not left, it ends
     /// and its instance is held.
     pub(super) fn charge_report(&mut self, id: InstanceId, action: ActionId, usage: &Usage) {
-        self.put(id, Fact::Paid(Payment::Purse { action, usage: usage.clone(), guessed: Vec::new() }));
+        self.put(id, Fact::Paid(Payment::BudgetMeter { action, usage: usage.clone(), guessed: Vec::new() }));
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         let more: Usage = self
             .terms

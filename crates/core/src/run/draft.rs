@@ -10,7 +10,7 @@ use super::Run;
 use super::apply::{Store, apply};
 use super::fact::{ActionId, Entry, Fact, Failure, InstanceId, ThreadId, Time};
 use super::input::{Action, Decision, Event, Refusal};
-use super::instance::{Instance, Purses};
+use super::instance::{BudgetMeters, Instance};
 use crate::program::Program;
 
 /// Work that is left to do in this decision.
@@ -51,7 +51,7 @@ pub(super) struct Draft<'r> {
     pub(super) run: &'r Run,
     pub(super) at: Time,
     touched: Changes<Instance>,
-    purses: Changes<Purses>,
+    purses: Changes<BudgetMeters>,
     count: u32,
     entries: Vec<Entry>,
     /// Whether something that was set aside is free again.
@@ -177,7 +177,7 @@ impl<'r> Draft<'r> {
         self.touched.get(id).or_else(|| self.run.instance(id))
     }
 
-    pub(super) fn get_purses(&self, id: InstanceId) -> Option<&Purses> {
+    pub(super) fn get_purses(&self, id: InstanceId) -> Option<&BudgetMeters> {
         self.purses.get(id).or_else(|| self.run.purses(id))
     }
 
@@ -248,7 +248,7 @@ impl Store for Draft<'_> {
         self.touched.change(id, || self.run.instance(id).cloned())
     }
 
-    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses> {
+    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut BudgetMeters> {
         self.purses.change(id, || self.run.purses(id).cloned())
     }
 
@@ -260,7 +260,7 @@ impl Store for Draft<'_> {
         self.get(id).map_or(0, |instance| instance.depth)
     }
 
-    fn add(&mut self, instance: Instance, purses: Purses) {
+    fn add(&mut self, instance: Instance, purses: BudgetMeters) {
         let id = instance.id;
         self.purses.change(id, || Some(purses));
         self.touched.change(id, || Some(instance));

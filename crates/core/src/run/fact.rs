@@ -538,7 +538,7 @@ pub enum Payment {
         file: Option<Name>,
     },
     /// The built-in meters, here and in every ancestor.
-    Purse {
+    BudgetMeter {
         /// The action that used them.
         action: ActionId,
         /// How much of what.

@@ -413,7 +413,7 @@ impl Names for Scope<'_> {
 
 /// A built-in meter of an instance: tokens, money, time, turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Purse {
+pub struct BudgetMeter {
     /// How much may be used; `None` when only ancestors limit it.
     pub limit: Option<u64>,
     /// What was charged so far.
@@ -424,7 +424,7 @@ pub struct Purse {
     pub guessed: u64,
 }
 
-impl Purse {
+impl BudgetMeter {
     /// Whether so much more can be set aside.
     pub fn has(&self, amount: u64) -> bool {
         self.limit.is_none_or(|limit| self.used.saturating_add(self.reserved).saturating_add(amount) <= limit)
@@ -432,4 +432,4 @@ impl Purse {
 }
 
 /// The built-in meters of an instance.
-pub type Purses = BTreeMap<Name, Purse>;
+pub type BudgetMeters = BTreeMap<Name, BudgetMeter>;

@@ -32,8 +32,8 @@ pub use fact::{
 };
 pub use input::{Action, ActionTarget, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind};
 pub use instance::{
-    HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, Purse, Purses, ScopeSnapshot, Standing, Thread,
-    Waiving,
+    BudgetMeter, BudgetMeters, HeldAt, Instance, ItemOutcome, Meter, Open, OpenKind, ScopeSnapshot, Standing,
+    Thread, Waiving,
 };
 pub use map::Map;
 pub use options::{AnswerSource, Answers, COULD_NOT, Condition, Unmet, WayOut};
@@ -54,7 +54,7 @@ use index::{Index, Marks};
 pub struct Run {
     programs: Arc<dyn Programs>,
     instances: Vec<Instance>,
-    purses: Vec<Purses>,
+    purses: Vec<BudgetMeters>,
     index: Index,
     terms: Arc<Terms>,
     next: u64,
@@ -73,7 +73,7 @@ impl Run {
     /// the next entry. Everything else of a run follows from these.
     pub fn restored(
         programs: Arc<dyn Programs>,
-        all: impl IntoIterator<Item = (Instance, Purses)>,
+        all: impl IntoIterator<Item = (Instance, BudgetMeters)>,
         terms: Terms,
         next: u64,
     ) -> Run {
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// The built-in meters of an instance: what it and its children used.
-    pub fn purses(&self, id: InstanceId) -> Option<&Purses> {
+    pub fn purses(&self, id: InstanceId) -> Option<&BudgetMeters> {
         self.purses.get(id.0 as usize)
     }
 
@@ -200,7 +200,7 @@ impl Store for Run {
         self.instances.get_mut(id.0 as usize)
     }
 
-    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses> {
+    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut BudgetMeters> {
         self.purses.get_mut(id.0 as usize)
     }
 
@@ -212,7 +212,7 @@ impl Store for Run {
         self.instance(id).map_or(0, |instance| instance.depth)
     }
 
-    fn add(&mut self, instance: Instance, purses: Purses) {
+    fn add(&mut self, instance: Instance, purses: BudgetMeters) {
         self.instances.push(instance);
         self.purses.push(purses);
     }

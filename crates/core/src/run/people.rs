@@ -279,8 +279,11 @@ impl Draft<'_> {
         require_reason(by, reason)?;
         let instance = self.get(id).ok_or_else(|| refuse_ended(id))?;
         let own = instance.meters.get(meter).map(|meter| meter.limit);
-        let purse = self.get_purses(id).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
-        let Some(old) = own.or(purse) else {
+        let budget_meter = self
+            .get_purses(id)
+            .and_then(|purses| purses.get(meter))
+            .and_then(|budget_meter| budget_meter.limit);
+        let Some(old) = own.or(budget_meter) else {
             let message = format!("{} has no limit `{meter}`", instance.protocol);
             return Err(Refusal::new(RefusalKind::Malformed, message).hint(self.limits_hint(instance)));
         };
@@ -311,7 +314,8 @@ impl Draft<'_> {
     /// What can be raised: the meters of the protocol, and the built-in ones that have a limit.
     fn limits_hint(&self, instance: &Instance) -> String {
         let purses = self.get_purses(instance.id).into_iter().flatten();
-        let limited = purses.filter(|(_, purse)| purse.limit.is_some()).map(|(name, _)| &**name);
+        let limited =
+            purses.filter(|(_, budget_meter)| budget_meter.limit.is_some()).map(|(name, _)| &**name);
         let known: Vec<&str> = instance.meters.keys().map(|name| &**name).chain(limited).collect();
         match known.as_slice() {
             [] => String::from("nothing limits it"),

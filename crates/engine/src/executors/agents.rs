@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ftl_agents::contract::Lobby;
+use ftl_agents::contract::McpEndpoint;
 use ftl_agents::contract::{
     AgentAnswer, Backend, ConversationEnd as Talked, MONEY, Said, SessionHost, SessionLimits as TalkLimits,
     SessionOrder, TOKENS, TURNS, Verdict, converse,
@@ -97,8 +97,8 @@ pub trait Listener: Send + Sync {
 pub struct Agents {
     seats: BTreeMap<String, Result<RoleAnswerer, BackendError>>,
     means: Means,
-    lobby: Option<Lobby>,
-    paper: Option<Arc<Records>>,
+    mcp_endpoint: Option<McpEndpoint>,
+    records: Option<Arc<Records>>,
     secrets: Arc<Secrets>,
     listener: Option<Arc<dyn Listener>>,
     sites: Option<Arc<Sites>>,
@@ -115,8 +115,8 @@ impl Agents {
         Agents {
             seats,
             means,
-            lobby: None,
-            paper: None,
+            mcp_endpoint: None,
+            records: None,
             secrets,
             listener: None,
             sites: None,
@@ -127,15 +127,15 @@ impl Agents {
 
     /// The same, with windows for agents' own programs.
     #[must_use]
-    pub fn with_lobby(mut self, lobby: Lobby) -> Agents {
-        self.lobby = Some(lobby);
+    pub fn with_lobby(mut self, mcp_endpoint: McpEndpoint) -> Agents {
+        self.mcp_endpoint = Some(mcp_endpoint);
         self
     }
 
     /// The same, with lessons to recall, and with what was said kept; secrets are taken out of it.
     #[must_use]
-    pub fn with_memory(mut self, paper: Arc<Records>, secrets: Arc<Secrets>) -> Agents {
-        (self.paper, self.secrets) = (Some(paper), secrets);
+    pub fn with_memory(mut self, records: Arc<Records>, secrets: Arc<Secrets>) -> Agents {
+        (self.records, self.secrets) = (Some(records), secrets);
         self
     }
 
@@ -223,7 +223,8 @@ impl Agents {
         let prompt = self.means.prompts.render(&filling).map_err(could_not)?;
         let is_about_work = asked.feedback.is_some() || asked.form.has(RoleRule::Mends);
         let thread = Thread::of(job, asked.role, seat, &folder, is_about_work);
-        let earlier = self.paper.as_ref().zip(thread.as_ref()).and_then(|(paper, one)| one.earlier(paper));
+        let earlier =
+            self.records.as_ref().zip(thread.as_ref()).and_then(|(records, one)| one.earlier(records));
         let around = RoleSandbox::new(&self.means.sandboxes, role, allowance.write != Write::Nothing);
         let (launcher, shell) = self.starters(job, seat, around);
         let order = SessionOrder {
@@ -237,31 +238,31 @@ impl Agents {
             limits: talk_limits(seat),
             shell: Some(Arc::new(shell)),
             launcher: Some(Arc::new(launcher)),
-            lobby: self.lobby.clone(),
+            mcp_endpoint: self.mcp_endpoint.clone(),
             earlier,
         };
         let mut record = ConversationRecord::new(job, (role, asked.form.word), seat, self.secrets.clone());
         record.on_prompt(&prompt);
         // What is sent is kept before it is sent: what an agent was told can always be looked up.
-        if let Some(paper) = &self.paper {
-            record.keep(paper).map_err(Failure::from)?;
+        if let Some(records) = &self.records {
+            record.keep(records).map_err(Failure::from)?;
         }
-        let desk = Arc::new(JobDesk {
+        let host = Arc::new(JobHost {
             job: job.clone(),
             allowance,
             used: Mutex::default(),
             files_count_once: asked.role.has(RoleRule::FilesCountOnce),
             record: Mutex::new(record),
-            paper: self.paper.clone(),
+            records: self.records.clone(),
             listener: self.listener.clone(),
             thread,
             pricing: seat.pricing,
         });
-        let shared: Arc<dyn SessionHost> = desk.clone();
+        let shared: Arc<dyn SessionHost> = host.clone();
         let mut talked = converse(&*seat.backend, order, &prompt.parts, &shared);
         let unpriced = settle_price(seat.pricing, &mut talked);
         self.note_author(job, asked.form.has(RoleRule::IsAuthor), seat, &talked.outcome)?;
-        self.keep_talk(job, &desk, &talked.outcome)?;
+        self.keep_talk(job, &host, &talked.outcome)?;
         Ok((talked, unpriced))
     }
 
@@ -314,21 +315,21 @@ impl Agents {
     fn keep_talk(
         &self,
         job: &Job,
-        desk: &JobDesk,
+        host: &JobHost,
         outcome: &Result<AgentAnswer, AgentError>,
     ) -> Result<(), JobEnd> {
-        let Some(paper) = &self.paper else { return Ok(()) };
-        desk.record().on_end(outcome);
+        let Some(records) = &self.records else { return Ok(()) };
+        host.record().on_end(outcome);
         if let Ok(AgentAnswer::Asked(question)) = outcome {
             let question = self.secrets.redact(question);
-            let kept = questions::ask(paper, &job.run, job.action.instance, &question);
+            let kept = questions::ask(records, &job.run, job.action.instance, &question);
             kept.map_err(Failure::from)?;
         }
-        if let (Some(thread), true) = (&desk.thread, is_broken(outcome)) {
-            let _ = thread.forget(paper);
+        if let (Some(thread), true) = (&host.thread, is_broken(outcome)) {
+            let _ = thread.forget(records);
         }
         // The answer counts; that its story could not be kept is told where the disk is looked after.
-        let _ = desk.record().keep(paper);
+        let _ = host.record().keep(records);
         Ok(())
     }
 
@@ -350,8 +351,8 @@ impl Agents {
         }
         let mut asked = job.clone();
         let output = params.get("output").and_then(Value::as_text).and_then(|digest| digest.parse().ok());
-        let printed = match (&self.paper, &output) {
-            (Some(paper), Some(digest)) => paper.store().get(digest)?,
+        let printed = match (&self.records, &output) {
+            (Some(records), Some(digest)) => records.store().get(digest)?,
             (_, _) => None,
         };
         let printed = printed.map(|bytes| Value::text(end_of(&String::from_utf8_lossy(&bytes))));
@@ -379,19 +380,19 @@ impl Agents {
 
     /// What people answered to agents that worked here before.
     fn answers(&self, job: &Job) -> Result<Option<String>, Failure> {
-        let Some(paper) = &self.paper else { return Ok(None) };
-        let all = questions::of(paper, &job.run, job.action.instance)?;
+        let Some(records) = &self.records else { return Ok(None) };
+        let all = questions::of(records, &job.run, job.action.instance)?;
         Ok(questions::render_answers(&all))
     }
 
     /// Lessons for a role that is not given any in what it is asked with: a brief has its own.
     fn lessons(&self, asked: &Asked) -> Vec<String> {
         let has_brief = asked.role.sight == Sight::Brief;
-        let Some(paper) = self.paper.as_ref().filter(|_| !has_brief) else { return Vec::new() };
+        let Some(records) = self.records.as_ref().filter(|_| !has_brief) else { return Vec::new() };
         let about = asked.inputs.iter().find(|(name, _)| RECALLED_BY.contains(&name.as_str()));
         let Some((_, about)) = about else { return Vec::new() };
         // Without lessons the work is harder, not wrong.
-        paper.lessons_about(about).unwrap_or_default()
+        records.lessons_about(about).unwrap_or_default()
     }
 
     /// Where the agent works and what it may write there.
@@ -589,20 +590,20 @@ struct Used {
 }
 
 /// The driver as the host of a session.
-struct JobDesk {
+struct JobHost {
     job: Job,
     allowance: ToolAllowance,
     used: Mutex<Used>,
     /// Whether a file counts once, however often it is read or written.
     files_count_once: bool,
     record: Mutex<ConversationRecord>,
-    paper: Option<Arc<Records>>,
+    records: Option<Arc<Records>>,
     listener: Option<Arc<dyn Listener>>,
     thread: Option<Thread>,
     pricing: Pricing,
 }
 
-impl JobDesk {
+impl JobHost {
     fn record(&self) -> MutexGuard<'_, ConversationRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -643,7 +644,7 @@ impl JobDesk {
     }
 }
 
-impl SessionHost for JobDesk {
+impl SessionHost for JobHost {
     fn rule(&self, call: &ToolCall) -> Verdict {
         let verdict = self.judge(call);
         self.record().on_ruling(call, &verdict);
@@ -684,14 +685,14 @@ impl SessionHost for JobDesk {
 
     fn on_session_opened(&self, session: &str) {
         // Where it cannot be noted, the next one is a new one.
-        if let (Some(paper), Some(thread)) = (&self.paper, &self.thread) {
-            let _ = thread.note_session(paper, session);
+        if let (Some(records), Some(thread)) = (&self.records, &self.thread) {
+            let _ = thread.note_session(records, session);
         }
     }
 
     fn recall(&self, about: &str) -> Result<String, RecallError> {
-        let paper = self.paper.as_ref().ok_or(RecallError::NoMemory)?;
-        paper.tell(about).map_err(|error| RecallError::Failed(error.to_string()))
+        let records = self.records.as_ref().ok_or(RecallError::NoMemory)?;
+        records.tell(about).map_err(|error| RecallError::Failed(error.to_string()))
     }
 
     fn is_cancelled(&self) -> bool {

@@ -152,8 +152,8 @@ pub(super) fn tasks_of(look: &Look<'_>) -> Result<shapes::Tasks, Failure> {
     })
 }
 
-fn campaign_of(paper: &Records) -> Result<Campaign, Failure> {
-    paper.campaign()?.ok_or_else(|| Failure::from(no_campaign()))
+fn campaign_of(records: &Records) -> Result<Campaign, Failure> {
+    records.campaign()?.ok_or_else(|| Failure::from(no_campaign()))
 }
 
 /// A task with its dependencies as a list, which plans may also say as a word.

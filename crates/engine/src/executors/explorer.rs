@@ -49,7 +49,7 @@ impl Shared {
 /// Performs `Task(explorer)`: code looks first, and an agent adds to it where one is bound.
 pub struct Explorer {
     agents: Arc<Agents>,
-    paper: Arc<Records>,
+    records: Arc<Records>,
     /// The files that were listed last, and the entry that asked for it: explorers that were asked for together
     /// look at one list.
     listed: Mutex<Option<Shared>>,
@@ -61,8 +61,14 @@ pub struct Explorer {
 
 impl Explorer {
     /// An executor that explores the repository of those records, with those agents.
-    pub fn new(agents: Arc<Agents>, paper: Arc<Records>) -> Explorer {
-        Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default(), head: Mutex::default() }
+    pub fn new(agents: Arc<Agents>, records: Arc<Records>) -> Explorer {
+        Explorer {
+            agents,
+            records,
+            listed: Mutex::default(),
+            sites: Mutex::default(),
+            head: Mutex::default(),
+        }
     }
 
     /// The same, after which something is built there: the repository is opened while others explore.
@@ -75,7 +81,7 @@ impl Explorer {
         let objective = job.action.params.get("objective").and_then(Value::as_text).unwrap_or_default();
         let enough = || job.cancel.is_cancelled();
         let survey = self.survey(job, &enough);
-        explore::look(mode, objective, &survey, Some(&self.paper)).unwrap_or_else(|error| {
+        explore::look(mode, objective, &survey, Some(&self.records)).unwrap_or_else(|error| {
             let fields = [("mode", mode.word()), ("status", "error"), ("error", &error.to_string())];
             Json::object(fields.map(|(key, text)| (key, Json::from(text))))
         })
@@ -83,7 +89,7 @@ impl Explorer {
 
     /// The files, listed once for all explorers that were asked for together. The first one lists them.
     fn survey<'a>(&self, job: &Job, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
-        let root = self.paper.place().root();
+        let root = self.records.place().root();
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (&job.run, job.action.id.entry);
         if let Some(files) = listed.as_ref().and_then(|shared| shared.files(asked, Instant::now())) {
@@ -103,7 +109,7 @@ impl Explorer {
 
     /// Asks git for the commit that is explored, while others explore.
     fn ask_head(&self) {
-        let root = self.paper.place().root().to_owned();
+        let root = self.records.place().root().to_owned();
         let asked = std::thread::Builder::new()
             .name(String::from("head"))
             .spawn(move || exploration::short_head(&root))
@@ -115,7 +121,7 @@ impl Explorer {
     pub(super) fn take_head(&self) -> String {
         let asked = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answered = asked.and_then(|asked| asked.join().ok());
-        answered.unwrap_or_else(|| exploration::short_head(self.paper.place().root()))
+        answered.unwrap_or_else(|| exploration::short_head(self.records.place().root()))
     }
 
     /// What an agent makes of what code found; its failure leaves what code found.
@@ -159,13 +165,13 @@ impl Executor for Explorer {
 /// Aggregates by another executor, after code has looked for every mode that no explorer has answered for: an
 /// explorer that came too late takes only its own words with it.
 struct Completing {
-    paper: Arc<Records>,
+    records: Arc<Records>,
     inner: Arc<dyn Executor>,
 }
 
 /// Has code look in the place of explorers that did not answer, before what they found is put together.
 pub(super) fn complete_exploration(with: &Arc<Resources>, inner: Arc<dyn Executor>) -> Arc<dyn Executor> {
-    Arc::new(Completing { paper: with.records.paper.clone(), inner })
+    Arc::new(Completing { records: with.records.records.clone(), inner })
 }
 
 impl Executor for Completing {
@@ -181,10 +187,10 @@ impl Executor for Completing {
             return self.inner.perform(job);
         }
         let enough = || job.cancel.is_cancelled();
-        let survey = Survey::of(self.paper.place().root(), &enough);
+        let survey = Survey::of(self.records.place().root(), &enough);
         let mut all = parts;
         for mode in missing {
-            let found = explore::look(mode, objective, &survey, Some(&self.paper)).ok();
+            let found = explore::look(mode, objective, &survey, Some(&self.records)).ok();
             let alone = found.map(|found| explore::alone(found, "the explorer did not answer in time"));
             all.extend(alone.and_then(|json| Value::deserialize(json).ok()));
         }

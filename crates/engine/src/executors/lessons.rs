@@ -60,12 +60,12 @@ pub(super) fn timeout(asked: &flow::ObserverAnalyze) -> Duration {
 
 /// Learns from what has ended, with a function that runs the commands of blocks.
 pub(super) fn analyzed(
-    paper: &Records,
+    records: &Records,
     asked: &flow::ObserverAnalyze,
     runs: &(dyn Fn(&str) -> Result<ProcessExit, RunError> + Sync),
 ) -> Result<flow::Analysis, Failure> {
     let by = asked.verify.unwrap_or(true).then_some(Verifier { runs });
-    shaped(&paper.analyze(&paper.workspace_folder(), by.as_ref())?)
+    shaped(&records.analyze(&records.workspace_folder(), by.as_ref())?)
 }
 
 /// Performs `lesson.match`: with all that the command printed, where that is kept, so that nothing is cut before it is matched.

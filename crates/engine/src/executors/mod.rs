@@ -162,7 +162,7 @@ pub struct Job {
     /// Whether an agent was asked for it.
     asked: Arc<AtomicBool>,
     right: Option<Arc<Right>>,
-    desk: Sender<JobReport>,
+    events: Sender<JobReport>,
 }
 
 /// The right to act for a run: its lease, as long as that is the newest.
@@ -183,8 +183,14 @@ impl Right {
 
 impl Job {
     /// A job whose words go to that channel.
-    pub fn new(run: RunId, action: Action, allowance: Usage, cancel: Cancel, desk: Sender<JobReport>) -> Job {
-        Job { run, action, allowance, cancel, asked: Arc::default(), right: None, desk }
+    pub fn new(
+        run: RunId,
+        action: Action,
+        allowance: Usage,
+        cancel: Cancel,
+        events: Sender<JobReport>,
+    ) -> Job {
+        Job { run, action, allowance, cancel, asked: Arc::default(), right: None, events }
     }
 
     /// The same, to be done only as long as that right holds.
@@ -234,7 +240,7 @@ impl Job {
     ) -> Result<(), JobRefusal> {
         let (reply, answer) = channel();
         let told = told(self.action.instance, self.action.id, reply);
-        self.desk.send(told).map_err(|_| JobRefusal::Gone)?;
+        self.events.send(told).map_err(|_| JobRefusal::Gone)?;
         answer.recv().map_err(|_| JobRefusal::Gone)?
     }
 
@@ -246,7 +252,7 @@ impl Job {
     }
 
     fn report(&self, report: Report) {
-        let _ = self.desk.send(JobReport::Report(self.action.instance, self.action.id, report));
+        let _ = self.events.send(JobReport::Report(self.action.instance, self.action.id, report));
     }
 }
 
@@ -289,11 +295,11 @@ pub trait ServiceProbe: Send + Sync {
 }
 
 /// All executors of a process.
-pub trait Hands: Send + Sync {
+pub trait ActionRunner: Send + Sync {
     /// Begins a job, or queues it. The report comes over the job's channel, exactly one.
     fn start(&self, job: Job);
     /// Probes a service; the answer comes over the channel.
-    fn probe(&self, service: String, desk: Sender<JobReport>);
+    fn probe(&self, service: String, events: Sender<JobReport>);
     /// The report of a job was heard.
     fn on_heard(&self, _instance: InstanceId, _action: ActionId) {}
     /// Jobs were called off.
@@ -308,7 +314,7 @@ pub type Urgency = Arc<dyn Fn(&Job) -> Rank + Send + Sync>;
 
 /// Executors that work in threads of this process, so many at a time.
 pub struct ExecutorPool {
-    hands: BTreeMap<Performer, Arc<dyn Executor>>,
+    runner: BTreeMap<Performer, Arc<dyn Executor>>,
     fallback: Option<Arc<dyn Executor>>,
     probe: Option<Arc<dyn ServiceProbe>>,
     urgency: Option<Urgency>,
@@ -369,13 +375,20 @@ impl ExecutorPool {
             actions: queue(width.actions),
         };
         let admission = Arc::new(Admission::new(width.agents.max(1)));
-        ExecutorPool { hands: BTreeMap::new(), fallback: None, probe: None, urgency: None, admission, queues }
+        ExecutorPool {
+            runner: BTreeMap::new(),
+            fallback: None,
+            probe: None,
+            urgency: None,
+            admission,
+            queues,
+        }
     }
 
     /// The same with an executor for `sh`, `verify.run`, `Task(builder)` and so on.
     #[must_use]
     pub fn with(mut self, performer: impl Into<Performer>, hand: Arc<dyn Executor>) -> ExecutorPool {
-        self.hands.insert(performer.into(), hand);
+        self.runner.insert(performer.into(), hand);
         self
     }
 
@@ -407,14 +420,14 @@ impl ExecutorPool {
 
     /// Whether it has an executor of its own for a performer.
     pub fn has(&self, performer: &Performer) -> bool {
-        self.hands.contains_key(performer)
+        self.runner.contains_key(performer)
     }
 }
 
-impl Hands for ExecutorPool {
+impl ActionRunner for ExecutorPool {
     fn start(&self, job: Job) {
         let performer = job.action.wanted.performer();
-        let Some(hand) = self.hands.get(&performer).or(self.fallback.as_ref()).cloned() else {
+        let Some(hand) = self.runner.get(&performer).or(self.fallback.as_ref()).cloned() else {
             let report = no_executor(&job);
             return job.report(report);
         };
@@ -452,20 +465,20 @@ impl Hands for ExecutorPool {
         }
     }
 
-    fn probe(&self, service: String, desk: Sender<JobReport>) {
+    fn probe(&self, service: String, events: Sender<JobReport>) {
         // A service without a probe is asked by doing the work again.
         let Some(probe) = self.probe.clone() else {
-            let _ = desk.send(JobReport::Probed(service, true));
+            let _ = events.send(JobReport::Probed(service, true));
             return;
         };
-        let sent = desk.clone();
+        let sent = events.clone();
         let asked = service.clone();
         let work = move || {
             let answers = probe.answers(&asked, &Cancel::new());
             let _ = sent.send(JobReport::Probed(asked, answers));
         };
         if std::thread::Builder::new().name("probe".to_owned()).spawn(work).is_err() {
-            let _ = desk.send(JobReport::Probed(service, false));
+            let _ = events.send(JobReport::Probed(service, false));
         }
     }
 }

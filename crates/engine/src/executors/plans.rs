@@ -56,7 +56,7 @@ pub(super) fn aggregate_exploration(
     let created_at = clock::local();
     let git_sha = match &with.agents {
         Some(agents) => agents.explorer.take_head(),
-        None => exploration::short_head(with.records.paper.place().root()),
+        None => exploration::short_head(with.records.records.place().root()),
     };
     let meta = Meta { created_at: &created_at, git_sha: &git_sha, objective: &asked.objective };
     shaped(&exploration::aggregate(&answers, meta))

@@ -32,8 +32,12 @@ fn key(run: &RunId, instance: InstanceId) -> String {
 }
 
 /// All questions of an instance, oldest first.
-pub fn of(paper: &Records, run: &RunId, instance: InstanceId) -> Result<Vec<QuestionAndAnswer>, StoreError> {
-    Ok(read(paper.store().note(KIND, &key(run, instance))?))
+pub fn of(
+    records: &Records,
+    run: &RunId,
+    instance: InstanceId,
+) -> Result<Vec<QuestionAndAnswer>, StoreError> {
+    Ok(read(records.store().note(KIND, &key(run, instance))?))
 }
 
 fn read(note: Option<String>) -> Vec<QuestionAndAnswer> {
@@ -41,8 +45,8 @@ fn read(note: Option<String>) -> Vec<QuestionAndAnswer> {
 }
 
 /// The question that waits for an answer.
-pub fn open(paper: &Records, run: &RunId, instance: InstanceId) -> Result<Option<String>, StoreError> {
-    open_in(&**paper.store(), run, instance)
+pub fn open(records: &Records, run: &RunId, instance: InstanceId) -> Result<Option<String>, StoreError> {
+    open_in(&**records.store(), run, instance)
 }
 
 /// The same, for a reader that changes nothing.
@@ -56,8 +60,8 @@ pub fn open_in(
 }
 
 /// An agent asks. A question that was not answered is replaced.
-pub fn ask(paper: &Records, run: &RunId, instance: InstanceId, question: &str) -> Result<(), StoreError> {
-    change(paper, run, instance, |all| {
+pub fn ask(records: &Records, run: &RunId, instance: InstanceId, question: &str) -> Result<(), StoreError> {
+    change(records, run, instance, |all| {
         all.retain(|asked| asked.answer.is_some());
         let most = all.len().saturating_sub(MAX_QUESTIONS - 1);
         all.drain(..most);
@@ -69,13 +73,13 @@ pub fn ask(paper: &Records, run: &RunId, instance: InstanceId, question: &str) -
 
 /// A person answers; whether there was a question.
 pub fn answer(
-    paper: &Records,
+    records: &Records,
     run: &RunId,
     instance: InstanceId,
     text: &str,
     by: &str,
 ) -> Result<bool, StoreError> {
-    change(paper, run, instance, |all| match all.last_mut() {
+    change(records, run, instance, |all| match all.last_mut() {
         Some(asked) if asked.answer.is_none() => {
             asked.answer = Some((text.to_owned(), by.to_owned()));
             true
@@ -85,14 +89,14 @@ pub fn answer(
 }
 
 fn change(
-    paper: &Records,
+    records: &Records,
     run: &RunId,
     instance: InstanceId,
     edit: impl Fn(&mut Vec<QuestionAndAnswer>) -> bool,
 ) -> Result<bool, StoreError> {
     let key = key(run, instance);
     let mut changed = false;
-    paper.store().amend(&mut |notes| {
+    records.store().amend(&mut |notes| {
         let mut all = read(notes.get(KIND, &key)?);
         changed = edit(&mut all);
         if changed {
@@ -131,12 +135,12 @@ mod tests {
         let place = StateFolder::at(folder.path());
         place.prepare().unwrap();
         let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
-        let (paper, run) = (Records::with(place, store, RecordOptions::default()), RunId::of(7));
+        let (records, run) = (Records::with(place, store, RecordOptions::default()), RunId::of(7));
         for number in 0..MAX_QUESTIONS + 2 {
-            ask(&paper, &run, ROOT, &format!("q{number}")).unwrap();
-            assert!(answer(&paper, &run, ROOT, "yes", "Ada").unwrap());
+            ask(&records, &run, ROOT, &format!("q{number}")).unwrap();
+            assert!(answer(&records, &run, ROOT, "yes", "Ada").unwrap());
         }
-        let all = of(&paper, &run, ROOT).unwrap();
+        let all = of(&records, &run, ROOT).unwrap();
         assert_eq!((all.len(), all[0].question.as_str()), (MAX_QUESTIONS, "q2"));
     }
 }

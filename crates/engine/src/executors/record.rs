@@ -233,12 +233,12 @@ impl ConversationRecord {
     }
 
     /// Keeps it, and notes where.
-    pub fn keep(&mut self, paper: &Records) -> Result<(), StoreError> {
+    pub fn keep(&mut self, records: &Records) -> Result<(), StoreError> {
         self.flush();
         let again = std::mem::replace(&mut self.kept, true);
-        let earlier = if again { Vec::new() } else { self.begin(paper)? };
-        let talk = self.note(paper)?;
-        paper.store().amend(&mut |notes| {
+        let earlier = if again { Vec::new() } else { self.begin(records)? };
+        let talk = self.note(records)?;
+        records.store().amend(&mut |notes| {
             let old = notes.get(TALK, &self.key)?.unwrap_or_default();
             let mut talks: Vec<Json> = serde_json::from_str(&old).unwrap_or_default();
             if again {
@@ -255,34 +255,34 @@ impl ConversationRecord {
             notes.put(TALK, &self.key, &Json::Array(talks).to_string()).map(|()| true)
         })?;
         for (spool, _) in &earlier {
-            Spool::remove(paper.place(), spool);
+            Spool::remove(records.place(), spool);
         }
         if let Some(spool) = self.spool.take_if(|_| again) {
-            Spool::remove(paper.place(), &spool.name);
+            Spool::remove(records.place(), &spool.name);
         }
         Ok(())
     }
 
     /// Opens the file of the lines. Conversations of the same action that were never brought to an end are put with
     /// the content: their files, and what they are kept as.
-    fn begin(&mut self, paper: &Records) -> Result<Vec<(String, ContentDigest)>, StoreError> {
-        self.spool = Spool::create_for(paper.place(), &self.key);
-        let old = paper.store().note(TALK, &self.key)?.unwrap_or_default();
+    fn begin(&mut self, records: &Records) -> Result<Vec<(String, ContentDigest)>, StoreError> {
+        self.spool = Spool::create_for(records.place(), &self.key);
+        let old = records.store().note(TALK, &self.key)?.unwrap_or_default();
         let talks: Vec<Json> = serde_json::from_str(&old).unwrap_or_default();
         let mut earlier = Vec::new();
         for talk in talks.iter().filter(|talk| talk.get("transcript").is_none()) {
             let Some(name) = talk.get(SPOOL).and_then(Json::as_str) else { continue };
-            let lines = Spool::read(paper.place(), name);
+            let lines = Spool::read(records.place(), name);
             if !lines.is_empty() {
-                earlier.push((name.to_owned(), paper.store().put(lines.as_bytes())?));
+                earlier.push((name.to_owned(), records.store().put(lines.as_bytes())?));
             }
         }
         Ok(earlier)
     }
 
     /// The note that tells where it is kept.
-    fn note(&self, paper: &Records) -> Result<Json, StoreError> {
-        let store = paper.store();
+    fn note(&self, records: &Records) -> Result<Json, StoreError> {
+        let store = records.store();
         let prompt = store.put(self.prompt.as_bytes())?;
         let mut talk = json!({ "role": self.role, "form": self.form, "agent": self.agent, "model": self.model,
             "prompt": prompt.to_string(), "instance": self.instance, "at": self.began });
@@ -415,8 +415,8 @@ impl fmt::Display for RecordingError {
 impl std::error::Error for RecordingError {}
 
 /// The conversations of a run, in the order of its actions: each as its note tells it, with its key.
-pub fn talks(paper: &Records, run: &RunId) -> Result<Vec<(String, Json)>, RecordingError> {
-    let notes = paper.store().notes(TALK)?;
+pub fn talks(records: &Records, run: &RunId) -> Result<Vec<(String, Json)>, RecordingError> {
+    let notes = records.store().notes(TALK)?;
     let own = format!("{run}.");
     let mut found = Vec::new();
     for (key, text) in notes.into_iter().filter(|(key, _)| key.starts_with(&own)) {
@@ -433,12 +433,12 @@ pub fn talks(paper: &Records, run: &RunId) -> Result<Vec<(String, Json)>, Record
 }
 
 /// A conversation that was kept, as a session that can be played again.
-pub fn recorded(paper: &Records, talk: &Json) -> Result<RecordedSession, RecordingError> {
+pub fn recorded(records: &Records, talk: &Json) -> Result<RecordedSession, RecordingError> {
     let text = |name: &str| talk.get(name).and_then(Json::as_str);
     let content = |name: &str| -> Result<String, RecordingError> {
         let Some(digest) = text(name) else { return Ok(String::new()) };
         let digest: ContentDigest = digest.parse().map_err(RecordingError::Digest)?;
-        let bytes = paper.store().get(&digest)?.ok_or(RecordingError::Gone(digest))?;
+        let bytes = records.store().get(&digest)?.ok_or(RecordingError::Gone(digest))?;
         String::from_utf8(bytes).map_err(|error| RecordingError::NotText(error.to_string()))
     };
     if talk.get("cut") == Some(&Json::Bool(true)) {
@@ -523,7 +523,7 @@ mod tests {
         }
     }
 
-    fn paper(root: &std::path::Path) -> Records {
+    fn records(root: &std::path::Path) -> Records {
         let place = StateFolder::at(root);
         place.prepare().unwrap();
         let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
@@ -533,35 +533,35 @@ mod tests {
     #[test]
     fn a_conversation_is_kept_up_to_a_limit_and_says_so() {
         let folder = tempfile::tempdir().unwrap();
-        let paper = paper(folder.path());
+        let records = records(folder.path());
         let mut long = record();
         long.on_said(Said::Thought("short"));
         long.on_said(Said::Text(&"x".repeat(MAX_RECORD_BYTES)));
-        long.keep(&paper).unwrap();
+        long.keep(&records).unwrap();
         assert!(long.full && long.lines.len() <= MAX_RECORD_BYTES, "{}", long.lines.len());
-        let (_, talk) = talks(&paper, &RunId::of(7)).unwrap().remove(0);
-        let Err(error) = recorded(&paper, &talk) else { panic!("it is whole") };
+        let (_, talk) = talks(&records, &RunId::of(7)).unwrap().remove(0);
+        let Err(error) = recorded(&records, &talk) else { panic!("it is whole") };
         assert!(error.to_string().contains(&MAX_RECORD_BYTES.to_string()), "{error}");
     }
 
-    fn transcript(paper: &Records, at: usize) -> Vec<TranscriptLine> {
-        let all = transcript::conversations(paper, &RunId::of(7)).unwrap();
-        all[at].read(paper, 0).unwrap().lines
+    fn transcript(records: &Records, at: usize) -> Vec<TranscriptLine> {
+        let all = transcript::conversations(records, &RunId::of(7)).unwrap();
+        all[at].read(records, 0).unwrap().lines
     }
 
     #[test]
     fn results_are_kept_up_to_limits_and_what_is_said_is_not_lost_over_them() {
         let folder = tempfile::tempdir().unwrap();
-        let paper = paper(folder.path());
+        let records = records(folder.path());
         let mut one = record();
         one.on_result("bash", &format!("begins{}ends", "é".repeat(MAX_RESULT_BYTES)));
         for _ in 0..MAX_RESULTS_BYTES / MAX_RESULT_BYTES + 1 {
             one.on_result("bash", &"x".repeat(MAX_RESULT_BYTES));
         }
         one.on_said(Said::Text("the last word"));
-        one.keep(&paper).unwrap();
+        one.keep(&records).unwrap();
         assert!(!one.full, "{}", one.lines.len());
-        let lines = transcript(&paper, 0);
+        let lines = transcript(&records, 0);
         let TranscriptLine::Result { text: Some(first), .. } = &lines[0] else { panic!("{:?}", lines[0]) };
         assert!(first.starts_with("begins") && first.ends_with("ends") && first.contains(" bytes left out "));
         assert!(first.len() < MAX_RESULT_BYTES + 64, "{}", first.len());
@@ -578,36 +578,36 @@ mod tests {
     #[test]
     fn a_conversation_that_nobody_ended_is_read_from_its_file_and_then_from_the_store() {
         let folder = tempfile::tempdir().unwrap();
-        let paper = paper(folder.path());
+        let records = records(folder.path());
         let mut killed = record();
-        killed.keep(&paper).unwrap();
+        killed.keep(&records).unwrap();
         killed.on_said(Said::Text("one\ntwo\nhalf a li"));
         let wanted = [TranscriptLine::Text("one\ntwo\n".into())];
-        assert_eq!(transcript(&paper, 0), wanted);
+        assert_eq!(transcript(&records, 0), wanted);
         let file = killed.spool.as_ref().unwrap().path.clone();
         std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"text\":\"cut").unwrap();
-        assert_eq!(transcript(&paper, 0), wanted, "half a line is left out");
+        assert_eq!(transcript(&records, 0), wanted, "half a line is left out");
         // A question that is put again brings what was said before with the content.
         let mut next = record();
-        next.keep(&paper).unwrap();
+        next.keep(&records).unwrap();
         assert!(!file.exists());
-        assert_eq!(transcript(&paper, 0), wanted);
+        assert_eq!(transcript(&records, 0), wanted);
         next.on_said(Said::Text("again"));
-        next.keep(&paper).unwrap();
-        assert_eq!(transcript(&paper, 1), [TranscriptLine::Text("again".into())]);
-        assert_eq!(std::fs::read_dir(super::talks_folder(paper.place())).unwrap().count(), 0);
+        next.keep(&records).unwrap();
+        assert_eq!(transcript(&records, 1), [TranscriptLine::Text("again".into())]);
+        assert_eq!(std::fs::read_dir(super::talks_folder(records.place())).unwrap().count(), 0);
     }
 
     #[test]
     fn an_action_keeps_so_many_conversations_and_always_the_last() {
         let folder = tempfile::tempdir().unwrap();
-        let paper = paper(folder.path());
+        let records = records(folder.path());
         for number in 0..MAX_TALKS + 3 {
             let mut one = record();
             one.agent = number.to_string();
-            one.keep(&paper).unwrap();
+            one.keep(&records).unwrap();
         }
-        let all = talks(&paper, &RunId::of(7)).unwrap();
+        let all = talks(&records, &RunId::of(7)).unwrap();
         assert_eq!(all.len(), MAX_TALKS);
         assert_eq!(all[MAX_TALKS - 1].1["agent"], (MAX_TALKS + 2).to_string());
     }

@@ -63,8 +63,8 @@ impl Thread {
     }
 
     /// The session to go on in. What cannot be read is no session.
-    pub(super) fn earlier(&self, paper: &Records) -> Option<String> {
-        let note = paper.store().note(KIND, &self.key).ok().flatten()?;
+    pub(super) fn earlier(&self, records: &Records) -> Option<String> {
+        let note = records.store().note(KIND, &self.key).ok().flatten()?;
         let noted: Noted = serde_json::from_str(&note).ok()?;
         let is_asked_again = noted.action == self.noted.action;
         let same = Noted { action: self.noted.action.clone(), session: String::new(), ..noted.clone() };
@@ -72,14 +72,14 @@ impl Thread {
     }
 
     /// Notes the session that was opened, before anything is said in it.
-    pub(super) fn note_session(&self, paper: &Records, session: &str) -> Result<(), StoreError> {
+    pub(super) fn note_session(&self, records: &Records, session: &str) -> Result<(), StoreError> {
         let noted = Noted { session: session.to_owned(), ..self.noted.clone() };
         let body = serde_json::to_string(&noted).unwrap_or_default();
-        paper.store().amend(&mut |notes| notes.put(KIND, &self.key, &body).map(|()| true))
+        records.store().amend(&mut |notes| notes.put(KIND, &self.key, &body).map(|()| true))
     }
 
     /// It came to no good end: the next one begins anew.
-    pub(super) fn forget(&self, paper: &Records) -> Result<(), StoreError> {
-        paper.store().amend(&mut |notes| notes.remove(KIND, &self.key).map(|()| true))
+    pub(super) fn forget(&self, records: &Records) -> Result<(), StoreError> {
+        records.store().amend(&mut |notes| notes.remove(KIND, &self.key).map(|()| true))
     }
 }

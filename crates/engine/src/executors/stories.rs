@@ -25,7 +25,7 @@ pub const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
 
 /// An agent that is told what its story needs.
 struct Stories {
-    paper: Arc<Records>,
+    records: Arc<Records>,
     sites: Arc<Sites>,
     document: Option<String>,
     /// The rules for an agent that makes stories of the document.
@@ -74,7 +74,7 @@ impl Stories {
         let mut report = self.ask(job, &[]);
         if let JobEnd::Done(value) = &report.ended {
             let mut plan: StoryPlan = value.to().map_err(|error| unfit(&error))?;
-            let digest = self.paper.store().put(text_of(&plan).as_bytes())?;
+            let digest = self.records.store().put(text_of(&plan).as_bytes())?;
             plan.digest = Some(ftl_core::catalogue::scalars::Digest::new(digest.to_string()));
             report.ended = JobEnd::Done(Value::of(&plan).map_err(|error| unfit(&error))?);
         }
@@ -89,7 +89,7 @@ impl Stories {
             Failure::new(FailureKind::CouldNotRun, message)
         };
         let digest: ContentDigest = named.parse().map_err(|_| lost("it is no digest"))?;
-        let bytes = self.paper.store().get(&digest)?.ok_or_else(|| lost("it is not in the store"))?;
+        let bytes = self.records.store().get(&digest)?.ok_or_else(|| lost("it is not in the store"))?;
         let text = String::from_utf8(bytes).map_err(|_| lost("it is no text"))?;
         Ok(Value::text(text))
     }
@@ -132,10 +132,10 @@ fn unfit(error: &serde_json::Error) -> Failure {
 
 /// Has coders and architects told what their stories need; a planner only where the stories are made of a document.
 pub(super) fn tell(with: &Arc<Resources>, inner: Arc<dyn Executor>) -> Arc<dyn Executor> {
-    let (paper, sites) = (with.records.paper.clone(), with.sites.clone());
+    let (records, sites) = (with.records.records.clone(), with.sites.clone());
     let rules = with.agents.as_ref().map(|with| with.agents.prompts().story_rules().to_owned());
     let (document, rules) = (with.given.document.clone(), rules.unwrap_or_default());
-    Arc::new(Stories { paper, sites, document, rules, inner })
+    Arc::new(Stories { records, sites, document, rules, inner })
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl ExecutorRow {
 #[derive(Clone)]
 pub struct RecordAccess {
     /// Campaign, plans, workspaces, lessons and tasks.
-    pub paper: Arc<Records>,
+    pub records: Arc<Records>,
     /// Where decisions about a task may send its work.
     pub routes: Routes,
 }
@@ -244,10 +244,10 @@ macro_rules! action {
             perform: action!(@ $resource, $action, $function),
         }
     };
-    (@ paper, $action:ty, $function:path) => {
-        Perform::Records(|with, job| typed::perform::<$action, _>(job, |asked| $function(&with.paper, job, asked)))
-    };
     (@ records, $action:ty, $function:path) => {
+        Perform::Records(|with, job| typed::perform::<$action, _>(job, |asked| $function(&with.records, job, asked)))
+    };
+    (@ record_access, $action:ty, $function:path) => {
         Perform::Records(|with, job| typed::perform::<$action, _>(job, |asked| $function(with, job, asked)))
     };
     (@ sites, $action:ty, $function:path) => {
@@ -279,34 +279,34 @@ macro_rules! whole_job {
 /// Every action and role of the catalogue, each in one row.
 pub const EXECUTORS: &[ExecutorRow] = &[
     // Campaigns.
-    action!(CampaignCreate, Actions, paper => campaigns::create, [RefuseInDryRun]),
-    action!(CampaignAddTasks, Actions, paper => campaigns::add_tasks),
+    action!(CampaignCreate, Actions, records => campaigns::create, [RefuseInDryRun]),
+    action!(CampaignAddTasks, Actions, records => campaigns::add_tasks),
     action!(CampaignTasks, TaskEnd, resources => worktrees::list_tasks),
-    action!(CampaignUpdateTask, TaskEnd, paper => campaigns::update_task),
-    action!(CampaignCascadeStatus, Actions, paper => campaigns::cascade_status),
-    action!(CampaignPropagateBlocks, Actions, paper => campaigns::propagate_blocks),
-    action!(CampaignReplanInput, Actions, paper => campaigns::replan_input),
-    action!(CampaignMergePlan, Actions, paper => campaigns::merge_plan),
-    action!(CampaignRootCauses, Actions, paper => campaigns::find_root_causes),
+    action!(CampaignUpdateTask, TaskEnd, records => campaigns::update_task),
+    action!(CampaignCascadeStatus, Actions, records => campaigns::cascade_status),
+    action!(CampaignPropagateBlocks, Actions, records => campaigns::propagate_blocks),
+    action!(CampaignReplanInput, Actions, records => campaigns::replan_input),
+    action!(CampaignMergePlan, Actions, records => campaigns::merge_plan),
+    action!(CampaignRootCauses, Actions, records => campaigns::find_root_causes),
     action!(CampaignSummary, Actions, sites => Sites::summarize_campaign),
-    action!(CampaignComplete, Actions, paper => campaigns::complete),
+    action!(CampaignComplete, Actions, records => campaigns::complete),
     // Explorations and plans.
-    action!(ExplorationClear, Actions, paper => plans::clear_exploration),
+    action!(ExplorationClear, Actions, records => plans::clear_exploration),
     action!(ExplorationAggregate, Actions, resources => plans::aggregate_exploration, [CompleteExploration]),
-    action!(ExplorationWrite, Actions, paper => plans::write_exploration),
-    action!(DecisionParse, Actions, paper => plans::parse_decision, [AssignWorkers]),
-    action!(PlanParse, Actions, paper => plans::parse_plan, [AssignWorkers]),
+    action!(ExplorationWrite, Actions, records => plans::write_exploration),
+    action!(DecisionParse, Actions, records => plans::parse_decision, [AssignWorkers]),
+    action!(PlanParse, Actions, records => plans::parse_plan, [AssignWorkers]),
     // Workspaces.
     whole_job!(WorkspaceCreate::NAME, TaskStart, worktrees::create_workspace, [RefuseInDryRun]),
-    action!(WorkspaceParse, Actions, paper => workspaces::parse, [NoteBrief]),
-    action!(WorkspaceValidate, Actions, paper => workspaces::validate),
-    action!(WorkspaceComplete, Actions, paper => workspaces::complete),
-    action!(WorkspaceBlock, Actions, paper => workspaces::block, [CloseWorktree]),
+    action!(WorkspaceParse, Actions, records => workspaces::parse, [NoteBrief]),
+    action!(WorkspaceValidate, Actions, records => workspaces::validate),
+    action!(WorkspaceComplete, Actions, records => workspaces::complete),
+    action!(WorkspaceBlock, Actions, records => workspaces::block, [CloseWorktree]),
     // Lessons.
     action!(ObserverAnalyze, Builds, sites => Sites::analyze_workspaces),
-    action!(LessonMatching, Actions, paper => lessons::match_error),
-    action!(LessonLearn, Actions, paper => lessons::learn),
-    action!(LessonExperience, Actions, paper => lessons::note_experience),
+    action!(LessonMatching, Actions, records => lessons::match_error),
+    action!(LessonLearn, Actions, records => lessons::learn),
+    action!(LessonExperience, Actions, records => lessons::note_experience),
     // Gates on a worktree, and its way to a branch.
     action!(VerifyRun, Builds, sites => Sites::run_verify),
     action!(PreflightCheck, Builds, sites => Sites::check_syntax),
@@ -325,14 +325,14 @@ pub const EXECUTORS: &[ExecutorRow] = &[
     action!(WorkMerge, Builds, sites => Sites::merge_story),
     action!(PullMerge, Actions, sites => Sites::await_pull),
     // The lifecycle of a task.
-    action!(ArtifactPlan, Actions, paper => artifacts::read_plan),
-    action!(ArtifactPlanReview, Actions, paper => artifacts::read_plan_review),
-    action!(ArtifactCode, Actions, paper => artifacts::read_code),
-    action!(ArtifactCodeReview, Actions, paper => artifacts::read_code_review),
-    action!(ArtifactReport, Actions, paper => artifacts::read_report),
-    action!(ArtifactDecision, Actions, records => artifacts::read_decision),
-    action!(ArtifactRevert, Actions, paper => artifacts::read_revert),
-    action!(DecisionRecord, Actions, paper => artifacts::record_decision),
+    action!(ArtifactPlan, Actions, records => artifacts::read_plan),
+    action!(ArtifactPlanReview, Actions, records => artifacts::read_plan_review),
+    action!(ArtifactCode, Actions, records => artifacts::read_code),
+    action!(ArtifactCodeReview, Actions, records => artifacts::read_code_review),
+    action!(ArtifactReport, Actions, records => artifacts::read_report),
+    action!(ArtifactDecision, Actions, record_access => artifacts::read_decision),
+    action!(ArtifactRevert, Actions, records => artifacts::read_revert),
+    action!(DecisionRecord, Actions, records => artifacts::record_decision),
     action!(EvalRun, Builds, resources => patches::evaluate),
     action!(PatchApply, Actions, resources => patches::apply),
     action!(PatchRevert, Actions, resources => patches::revert),

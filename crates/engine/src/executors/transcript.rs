@@ -149,8 +149,8 @@ pub enum TranscriptLine {
 }
 
 /// The conversations of a run, in the order of its actions.
-pub fn conversations(paper: &Records, run: &RunId) -> Result<Vec<Conversation>, TranscriptError> {
-    let talks = record::talks(paper, run).map_err(|error| TranscriptError::Damaged(error.to_string()))?;
+pub fn conversations(records: &Records, run: &RunId) -> Result<Vec<Conversation>, TranscriptError> {
+    let talks = record::talks(records, run).map_err(|error| TranscriptError::Damaged(error.to_string()))?;
     let mut all: Vec<Conversation> = Vec::new();
     for (key, talk) in &talks {
         let mut one = Conversation::parse(run, key, talk)?;
@@ -194,16 +194,16 @@ impl Conversation {
     }
 
     /// What the agent was told, with a mark before each part.
-    pub fn prompt(&self, paper: &Records) -> Result<String, TranscriptError> {
-        self.prompt.as_ref().map_or(Ok(String::new()), |digest| content(paper, digest))
+    pub fn prompt(&self, records: &Records) -> Result<String, TranscriptError> {
+        self.prompt.as_ref().map_or(Ok(String::new()), |digest| content(records, digest))
     }
 
     /// What happened after what was read before: from 0, then from where the last reading ended. A conversation that
     /// has ended goes on where its file was read to, since both hold the same bytes.
-    pub fn read(&self, paper: &Records, from: usize) -> Result<Read, TranscriptError> {
+    pub fn read(&self, records: &Records, from: usize) -> Result<Read, TranscriptError> {
         let text = match (&self.transcript, &self.spool) {
-            (Some(digest), _) => content(paper, digest)?,
-            (None, Some(spool)) => record::spooled(paper.place(), spool),
+            (Some(digest), _) => content(records, digest)?,
+            (None, Some(spool)) => record::spooled(records.place(), spool),
             (None, None) => String::new(),
         };
         let Some(rest) = text.get(from..) else { return Ok(Read { lines: Vec::new(), next: from }) };
@@ -212,8 +212,8 @@ impl Conversation {
     }
 }
 
-fn content(paper: &Records, digest: &ContentDigest) -> Result<String, TranscriptError> {
-    let bytes = paper.store().get(digest)?;
+fn content(records: &Records, digest: &ContentDigest) -> Result<String, TranscriptError> {
+    let bytes = records.store().get(digest)?;
     let bytes = bytes.ok_or_else(|| TranscriptError::Damaged(format!("the content {digest} is gone")))?;
     String::from_utf8(bytes)
         .map_err(|error| TranscriptError::Damaged(format!("the content {digest} is no text: {error}")))

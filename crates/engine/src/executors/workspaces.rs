@@ -133,22 +133,22 @@ fn used_lesson(shape: &UsedShape) -> UsedLesson {
 
 /// A workspace that was ended in the same way before the engine died.
 fn ended_before(
-    paper: &Records,
+    records: &Records,
     path: &Path,
     status: WorkspaceStatus,
     delivered: &str,
 ) -> Result<Option<flow::Ended>, Failure> {
-    let ended = paper.find_ended(path, status)?.filter(|(_, found)| found.delivered == delivered);
-    Ok(ended.map(|(path, _)| flow::Ended { path: display_path(paper, &path) }))
+    let ended = records.find_ended(path, status)?.filter(|(_, found)| found.delivered == delivered);
+    Ok(ended.map(|(path, _)| flow::Ended { path: display_path(records, &path) }))
 }
 
-fn place(paper: &Records, path: &str) -> PathBuf {
-    paper.place().root().join(path)
+fn place(records: &Records, path: &str) -> PathBuf {
+    records.place().root().join(path)
 }
 
 /// A path as people write it: from the root of the repository.
-pub(super) fn display_path(paper: &Records, path: &Path) -> String {
-    path.strip_prefix(paper.place().root()).unwrap_or(path).display().to_string()
+pub(super) fn display_path(records: &Records, path: &Path) -> String {
+    path.strip_prefix(records.place().root()).unwrap_or(path).display().to_string()
 }
 
 /// A value as a sentence: a list with semicolons between its items.
@@ -177,7 +177,7 @@ pub(super) struct BriefSources<'a> {
 
 /// Writes the brief of a task. One of a campaign is being worked on from now on.
 pub(super) fn brief(
-    paper: &Records,
+    records: &Records,
     plan: &CampaignPlan,
     seq: Option<&str>,
     BriefSources { run, sources, settings, retried, noted }: BriefSources<'_>,
@@ -192,9 +192,9 @@ pub(super) fn brief(
     let recall = |plan: &CampaignPlan, tasks: &[&PlanTask]| {
         let asks: Vec<String> =
             tasks.iter().map(|task| ftl_records::lessons::asks_with(plan, task)).collect();
-        let mut all = paper.recall(&asks)?;
+        let mut all = records.recall(&asks)?;
         for (recalled, task) in all.iter_mut().zip(tasks) {
-            withheld.borrow_mut().extend(paper.hold_out(&format!("{run}/{}", task.id()), recalled)?);
+            withheld.borrow_mut().extend(records.hold_out(&format!("{run}/{}", task.id()), recalled)?);
             recalled.failures.splice(0..0, retried(task));
         }
         Ok(all)
@@ -204,31 +204,31 @@ pub(super) fn brief(
         settings.budget_of(task, TaskFacts { failures, confidence, is_small })
     };
     let budgets = |task: &PlanTask, failures: bool, confidence: f64| Some(budget(task, failures, confidence));
-    paper.open_apart()?;
+    records.open_apart()?;
     let story = story_of(plan, task);
     let beginning =
         Beginning { now: &clock::local(), noted: noted(task, &story), is_in_campaign: seq.is_some() };
-    let made = paper.begin_task((plan, task), (&recall, sources, &budgets), &beginning)?;
+    let made = records.begin_task((plan, task), (&recall, sources, &budgets), &beginning)?;
     let path = &made.ok_or_else(none)?;
-    let brief = paper.parse_workspace(path)?;
+    let brief = records.parse_workspace(path)?;
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
     let granted = budget(task, known, brief.framework_confidence.unwrap_or(0.0));
     Ok(flow::Brief {
-        path: display_path(paper, path),
+        path: display_path(records, path),
         id: Some(task.id()),
         mode: granted.mode,
         budget: granted.tools,
         full_budget: granted.full_tools,
         story,
-        overlaps: overlaps(paper, task)?,
+        overlaps: overlaps(records, task)?,
         left_out: None,
         withheld: Some(withheld.into_inner()).filter(|names| !names.is_empty()),
     })
 }
 
 /// What other runs are changing too, in words; nothing where they change nothing that this task does.
-fn overlaps(paper: &Records, task: &PlanTask) -> Result<Option<Vec<String>>, Failure> {
-    let both = paper.overlaps(&task.delta)?;
+fn overlaps(records: &Records, task: &PlanTask) -> Result<Option<Vec<String>>, Failure> {
+    let both = records.overlaps(&task.delta)?;
     let told: Vec<String> = both.into_iter().map(|(path, run)| format!("{path} (run {run})")).collect();
     Ok((!told.is_empty()).then_some(told))
 }

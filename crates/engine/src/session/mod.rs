@@ -161,8 +161,9 @@ impl Session {
         let secrets = secrets(&config, place.root());
         let command = secrets.redact(command);
         let options = OptionFiles::of(&place);
-        let (lobby, listener, bell) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let wiring = Wiring { place, store, config, guard, records, secrets, options, lobby, listener, bell };
+        let (mcp_endpoint, listener, bell) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let wiring =
+            Wiring { place, store, config, guard, records, secrets, options, mcp_endpoint, listener, bell };
         Session { library, command, owner: OnceLock::new(), wiring }
     }
 

@@ -67,7 +67,7 @@ impl Session {
             return Ok(None);
         }
         let shell = self.wiring.shell(&self.wiring.supervisor()?);
-        let hands = MachineSender { shell, bell: self.wiring.bell.get().cloned() };
+        let runner = MachineSender { shell, bell: self.wiring.bell.get().cloned() };
         let root = self.wiring.place.root();
         let repo = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned();
         let following = Following {
@@ -78,7 +78,7 @@ impl Session {
             since,
             repo,
         };
-        Ok(Courier::start(following, Ways::new(options, Box::new(hands))))
+        Ok(Courier::start(following, Ways::new(options, Box::new(runner))))
     }
 }
 

@@ -63,7 +63,7 @@ impl Makes for TaskMaker<'_> {
 
 impl From<Workplace> for Made {
     fn from(workplace: Workplace) -> Made {
-        Made { hands: workplace.workshop, sites: workplace.sites }
+        Made { runner: workplace.workshop, sites: workplace.sites }
     }
 }
 
@@ -104,29 +104,29 @@ impl Session {
         answers: BTreeMap<Name, Result<Value, Failure>>,
     ) -> Result<DriveEnd, SessionError> {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
-        let paper = self.records().for_run(&run);
+        let records = self.records().for_run(&run);
         let gates = ExecutorPool::hiding(self.config().width(), &self.wiring.secrets);
-        let records = RecordAccess { paper: paper.clone(), routes: self.routes() };
-        let gates = gates.with_record_executors(&records);
+        let access = RecordAccess { records: records.clone(), routes: self.routes() };
+        let gates = gates.with_record_executors(&access);
         let makes = TaskMaker { session: self, lease: lease.clone() };
-        let hands = Lean::new(answers, gates, &makes);
-        let lagging = Records::lagging(&paper);
+        let runner = Lean::new(answers, gates, &makes);
+        let lagging = Records::lagging(&records);
         let clock = SystemClock::not_before(driver.last());
-        let rest = drive(driver, todo, &hands, &clock, stop, watch).map_err(SessionError::from);
+        let rest = drive(driver, todo, &runner, &clock, stop, watch).map_err(SessionError::from);
         if rest.is_ok() {
-            self.sweep_task(&hands, &makes, &run);
+            self.sweep_task(&runner, &makes, &run);
         }
         drop(lagging);
-        if hands.made_executors().next().is_some() {
-            let _ = paper.leave_front();
+        if runner.made_executors().next().is_some() {
+            let _ = records.leave_front();
         }
         self.or_give_back(&lease, rest)
     }
 
     /// Closes the worktrees that the run of a task has left behind, where there are any.
-    fn sweep_task(&self, hands: &Lean<'_>, makes: &TaskMaker<'_>, run: &RunId) {
+    fn sweep_task(&self, runner: &Lean<'_>, makes: &TaskMaker<'_>, run: &RunId) {
         let mut made: Vec<Arc<Sites>> =
-            hands.made_executors().filter_map(|made| made.sites.clone()).collect();
+            runner.made_executors().filter_map(|made| made.sites.clone()).collect();
         let ours = format!("{run}-");
         let names = folder::names(&self.place().worktrees()).unwrap_or_default();
         if made.is_empty() && names.iter().any(|name| name.to_string_lossy().starts_with(&ours)) {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ftl_agents::contract::Lobby;
+use ftl_agents::contract::McpEndpoint;
 use ftl_agents::scripted::rehearsal::RehearsalScript;
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
@@ -49,7 +49,7 @@ pub(super) struct Wiring {
     pub(super) records: Arc<Records>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) options: OptionFiles,
-    pub(super) lobby: OnceLock<Scratch>,
+    pub(super) mcp_endpoint: OnceLock<Scratch>,
     pub(super) listener: OnceLock<Arc<dyn Listener>>,
     pub(super) bell: OnceLock<Bell>,
 }
@@ -85,7 +85,7 @@ impl Wiring {
             let sites = self.sites(lease, &records, &supervisor, &options, &sandboxes);
             let admission = workshop.admission().clone();
             let resources = Arc::new(Resources {
-                records: RecordAccess { paper: records.clone(), routes },
+                records: RecordAccess { records: records.clone(), routes },
                 sites: sites.clone(),
                 shell: shell.clone(),
                 secrets: self.secrets.clone(),
@@ -117,7 +117,7 @@ impl Wiring {
         let sandboxes = self.sandboxes(&options)?;
         let sites = self.sites(lease, &records, &supervisor, &options, &sandboxes);
         let resources = Resources {
-            records: RecordAccess { paper: records.clone(), routes },
+            records: RecordAccess { records: records.clone(), routes },
             sites: sites.clone(),
             shell: Arc::new(self.shell(&supervisor)),
             secrets: self.secrets.clone(),
@@ -197,8 +197,8 @@ impl Wiring {
         choice: &Choice,
         sandboxes: Sandboxes,
     ) -> Result<Agents, SessionError> {
-        let (roster, lobby) = (self.roster_with(choice)?, self.lobby()?);
-        let hall = hide_named(&self.config, Hall::new(&roster, &variable, &lobby.folder));
+        let (roster, mcp_endpoint) = (self.roster_with(choice)?, self.mcp_endpoint()?);
+        let hall = hide_named(&self.config, Hall::new(&roster, &variable, &mcp_endpoint.folder));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -224,7 +224,7 @@ impl Wiring {
             sandboxes,
         };
         let mut agents = Agents::new(seats, means)
-            .with_lobby(lobby)
+            .with_lobby(mcp_endpoint)
             .with_explorer_calls(self.config.settings().explorer.tools);
         agents = agents.with_memory(self.records.clone(), hall.secrets().clone());
         if let Some(listener) = self.listener.get() {
@@ -234,16 +234,16 @@ impl Wiring {
     }
 
     /// A folder of our own with a short path, for the sockets of agents' programs.
-    fn lobby(&self) -> Result<Lobby, SessionError> {
-        let folder = match self.lobby.get() {
+    fn mcp_endpoint(&self) -> Result<McpEndpoint, SessionError> {
+        let folder = match self.mcp_endpoint.get() {
             Some(folder) => folder,
             None => {
-                let made = Scratch::make(Purpose::Lobby)?;
-                self.lobby.get_or_init(|| made)
+                let made = Scratch::make(Purpose::McpEndpoint)?;
+                self.mcp_endpoint.get_or_init(|| made)
             }
         };
         let program = std::env::current_exe()?;
-        Ok(Lobby { folder: folder.path().to_owned(), program, args: vec![String::from("mcp")] })
+        Ok(McpEndpoint { folder: folder.path().to_owned(), program, args: vec![String::from("mcp")] })
     }
 
     /// Who runs processes for the runs of this session.

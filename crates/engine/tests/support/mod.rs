@@ -11,7 +11,7 @@ use ftl_core::run::{Entry, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{DriveEnd, StopSignal, drive};
 use ftl_engine::driver::{DriveError, Driver, Opening};
-use ftl_engine::executors::{Executor, Hands, Job, JobEnd, Report};
+use ftl_engine::executors::{ActionRunner, Executor, Job, JobEnd, Report};
 use ftl_folder::clock::SystemClock;
 use ftl_folder::id::RunId;
 use ftl_language::library::{Library, built_in_sources};
@@ -55,16 +55,16 @@ pub fn says(json: &str) -> Arc<dyn Executor> {
 }
 
 /// A run on a store in memory.
-pub struct Bench {
+pub struct Fixture {
     pub store: Arc<MemoryStore>,
     pub library: Arc<Library>,
     pub id: RunId,
     pub stop: StopSignal,
 }
 
-impl Bench {
-    pub fn new(program: &str) -> Bench {
-        Bench {
+impl Fixture {
+    pub fn new(program: &str) -> Fixture {
+        Fixture {
             store: Arc::new(MemoryStore::new()),
             library: library(program),
             id: RunId::of(7),
@@ -73,21 +73,26 @@ impl Bench {
     }
 
     /// Opens the protocol and drives it to its rest.
-    pub fn open(&self, inputs: &str, terms: Terms, hands: &dyn Hands) -> Result<DriveEnd, DriveError> {
+    pub fn open(
+        &self,
+        inputs: &str,
+        terms: Terms,
+        runner: &dyn ActionRunner,
+    ) -> Result<DriveEnd, DriveError> {
         let name =
             self.library.protocols().find(|one| one.origin == DocumentOrigin::User).unwrap().name.clone();
         let opening = Opening { protocol: name, inputs: fields(inputs), terms };
         let (driver, todo) =
             Driver::open(self.store.clone(), self.library.clone(), (self.id.clone(), "o1"), opening, 1_000)?;
-        drive(driver, todo, hands, &SystemClock::not_before(0), &self.stop, &mut ())
+        drive(driver, todo, runner, &SystemClock::not_before(0), &self.stop, &mut ())
     }
 
     /// Takes the run over and drives it on.
-    pub fn resume(&self, hands: &dyn Hands) -> Result<DriveEnd, DriveError> {
+    pub fn resume(&self, runner: &dyn ActionRunner) -> Result<DriveEnd, DriveError> {
         let row = self.store.run(&self.id)?.unwrap();
         let lease = self.store.take(&self.id, row.epoch, "o2")?;
         let (driver, todo) = Driver::recover(self.store.clone(), self.library.clone(), lease, 2_000)?;
-        drive(driver, todo, hands, &SystemClock::not_before(0), &self.stop, &mut ())
+        drive(driver, todo, runner, &SystemClock::not_before(0), &self.stop, &mut ())
     }
 
     pub fn entries(&self) -> Vec<Entry> {

@@ -323,7 +323,7 @@ impl Room {
             None,
         );
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let lobby = ftl_agents::contract::Lobby {
+        let mcp_endpoint = ftl_agents::contract::McpEndpoint {
             folder: self.folder.path().to_owned(),
             program,
             args: vec![String::from("mcp")],
@@ -339,13 +339,13 @@ impl Room {
             limits: SessionLimits { requests: 3, ..SessionLimits::default() },
             shell: None,
             launcher: Some(Arc::new(launcher)),
-            lobby: Some(lobby),
+            mcp_endpoint: Some(mcp_endpoint),
             earlier: None,
         };
         let (used, cancelled, resumes) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
         let bell = Arc::new(Bell { allowance, used, cancelled, resumes });
-        let desk: Arc<dyn SessionHost> = bell.clone();
-        let ended = converse(backend, order, &[PromptPart::new(PartKind::Task, PROBE)], &desk);
+        let host: Arc<dyn SessionHost> = bell.clone();
+        let ended = converse(backend, order, &[PromptPart::new(PartKind::Task, PROBE)], &host);
         let used = bell.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok((ended, used, bell.resumes.load(Ordering::Relaxed)))
     }
@@ -358,20 +358,20 @@ fn record(
     file: Option<&std::path::Path>,
     out: &Out,
 ) -> Result<ExitStatus, CommandError> {
-    let paper = records::existing(cli)?;
+    let records = records::existing(cli)?;
     let none = || CommandError::new(format!("there is no run `{id}`"), "`ftl status` lists the runs");
-    let paper = paper.ok_or_else(none)?;
-    let store: Arc<dyn Store> = paper.store().clone();
+    let records = records.ok_or_else(none)?;
+    let store: Arc<dyn Store> = records.store().clone();
     let run = find(&*store, id).map_err(|error| session_failure(&error))?.row.run;
     let damaged = |why: String| {
         CommandError::new(format!("run {run} cannot be recorded: {why}"), "run `ftl doctor --deep`")
     };
-    let talks = record::talks(&paper, &run).map_err(|error| damaged(error.to_string()))?;
+    let talks = record::talks(&records, &run).map_err(|error| damaged(error.to_string()))?;
     if talks.is_empty() {
         let message = format!("no agent was asked in run {run}");
         return Err(CommandError::new(message, "a run with agents, of any kind, can be recorded"));
     }
-    let sessions = talks.iter().map(|(_, talk)| record::recorded(&paper, talk));
+    let sessions = talks.iter().map(|(_, talk)| record::recorded(&records, talk));
     let sessions: Vec<_> =
         sessions.collect::<Result<_, RecordingError>>().map_err(|error| damaged(error.to_string()))?;
     let text = script_of(&sessions).map_err(|error| damaged(error.to_string()))?;

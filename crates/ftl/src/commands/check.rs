@@ -20,9 +20,9 @@ const LABEL: usize = 12;
 
 /// Checks what was asked for, and says so.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<ExitStatus, CommandError> {
-    let (shelf, found) = LoadedProtocols::with(cli, &asked.what)?;
-    let subject = if asked.what.is_empty() { Subject::all(&shelf) } else { Subject::of(&shelf, found) };
-    for unreadable in subject.passed_over(&shelf) {
+    let (loaded, found) = LoadedProtocols::with(cli, &asked.what)?;
+    let subject = if asked.what.is_empty() { Subject::all(&loaded) } else { Subject::of(&loaded, found) };
+    for unreadable in subject.passed_over(&loaded) {
         out.warning(&unreadable.failure);
     }
     if out.is_json() {
@@ -35,7 +35,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<ExitStat
 
 /// The document that a check is about.
 struct Subject<'a> {
-    shelf: &'a LoadedProtocols,
+    loaded: &'a LoadedProtocols,
     protocols: Vec<&'a Protocol>,
     /// Documents that define no protocol.
     strays: Vec<&'a (u32, Vec<Problem>)>,
@@ -43,24 +43,24 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn all(shelf: &'a LoadedProtocols) -> Subject<'a> {
+    fn all(loaded: &'a LoadedProtocols) -> Subject<'a> {
         Subject {
-            shelf,
-            protocols: shelf.library.protocols().collect(),
-            strays: shelf.library.strays().iter().collect(),
-            unreadable: shelf.left_out.clone(),
+            loaded,
+            protocols: loaded.library.protocols().collect(),
+            strays: loaded.library.strays().iter().collect(),
+            unreadable: loaded.left_out.clone(),
         }
     }
 
     /// Each thing once, in the order in which it was asked for.
-    fn of(shelf: &'a LoadedProtocols, found: Vec<LoadedTarget>) -> Subject<'a> {
+    fn of(loaded: &'a LoadedProtocols, found: Vec<LoadedTarget>) -> Subject<'a> {
         let mut subject =
-            Subject { shelf, protocols: Vec::new(), strays: Vec::new(), unreadable: Vec::new() };
+            Subject { loaded, protocols: Vec::new(), strays: Vec::new(), unreadable: Vec::new() };
         for one in found {
             match one {
                 LoadedTarget::Protocol(name) => subject.add(&name),
-                LoadedTarget::Stray(file) => {
-                    let strays = shelf.library.strays().iter().filter(|(stray, _)| *stray == file);
+                LoadedTarget::OrphanDocument(file) => {
+                    let strays = loaded.library.strays().iter().filter(|(stray, _)| *stray == file);
                     let new = strays.filter(|one| !subject.strays.contains(one)).collect::<Vec<_>>();
                     subject.strays.extend(new);
                 }
@@ -73,13 +73,13 @@ impl<'a> Subject<'a> {
     fn add(&mut self, name: &str) {
         let known = self.protocols.iter().any(|protocol| &*protocol.name == name);
         if !known {
-            self.protocols.extend(self.shelf.library.get(name));
+            self.protocols.extend(self.loaded.library.get(name));
         }
     }
 
     /// Documents that could not be read and are not what was asked for.
-    fn passed_over(&self, shelf: &'a LoadedProtocols) -> impl Iterator<Item = &'a Unreadable> {
-        shelf.left_out.iter().filter(|one| !self.unreadable.iter().any(|other| other.path == one.path))
+    fn passed_over(&self, loaded: &'a LoadedProtocols) -> impl Iterator<Item = &'a Unreadable> {
+        loaded.left_out.iter().filter(|one| !self.unreadable.iter().any(|other| other.path == one.path))
     }
 
     fn problems(&self) -> impl Iterator<Item = &'a [Problem]> {
@@ -98,7 +98,7 @@ impl<'a> Subject<'a> {
     }
 
     fn say_json(&self, out: &Out) -> Result<(), CommandError> {
-        let library = &self.shelf.library;
+        let library = &self.loaded.library;
         let protocols: Vec<_> = self.protocols.iter().map(|one| ProtocolFacts::of(library, one)).collect();
         let mut loose: Vec<ProblemFact> = self
             .strays
@@ -110,7 +110,7 @@ impl<'a> Subject<'a> {
     }
 
     fn say(&self, quiet: bool, out: &Out) -> Result<(), CommandError> {
-        let library = &self.shelf.library;
+        let library = &self.loaded.library;
         let width = out::width();
         let mut text = String::new();
         for protocol in &self.protocols {

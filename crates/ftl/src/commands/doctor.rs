@@ -26,8 +26,11 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Doctor, out: &Out) -> Result<ExitSta
         place.check().map_err(|error| session::place_failure(&place, &error))?;
         return accept_loss(cli, &place, asked.reason.as_deref().unwrap_or_default(), out);
     }
-    let library =
-        if asked.deep { LoadedProtocols::load(cli).ok().map(|shelf| Arc::new(shelf.library)) } else { None };
+    let library = if asked.deep {
+        LoadedProtocols::load(cli).ok().map(|loaded| Arc::new(loaded.library))
+    } else {
+        None
+    };
     let settings = session::config_files(&place);
     let config = Config::load(&settings).unwrap_or_default();
     let found = examine(&Examination { place: place.clone(), settings, library, deep: asked.deep });

@@ -21,38 +21,38 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<ExitStatu
             format!("--write puts diagrams and tables in order; it writes no {}", asked.format.word());
         return Err(CommandError::usage(message, "leave --format out, or write to a file with --output"));
     }
-    let (shelf, found) = LoadedProtocols::with(cli, std::slice::from_ref(&asked.what))?;
+    let (loaded, found) = LoadedProtocols::with(cli, std::slice::from_ref(&asked.what))?;
     let name = match found.into_iter().next() {
         Some(LoadedTarget::Protocol(name)) => name,
-        Some(LoadedTarget::Stray(file)) => return stray(&shelf, file, out),
+        Some(LoadedTarget::OrphanDocument(file)) => return stray(&loaded, file, out),
         Some(LoadedTarget::Unreadable(unreadable)) => return Err(unreadable.failure),
         None => return Err(CommandError::usage("nothing was named", "name a protocol or a document")),
     };
-    for unreadable in &shelf.left_out {
+    for unreadable in &loaded.left_out {
         out.warning(&unreadable.failure);
     }
-    let Some(protocol) = shelf.library.get(&name) else {
+    let Some(protocol) = loaded.library.get(&name) else {
         return Err(CommandError::new(
             format!("there is no protocol `{name}`"),
             "`ftl protocols` lists them",
         ));
     };
-    if !checker_report::is_readable(&shelf.library, protocol) {
-        return refuse(&shelf, &protocol.findings.problems, out);
+    if !checker_report::is_readable(&loaded.library, protocol) {
+        return refuse(&loaded, &protocol.findings.problems, out);
     }
-    let machine = shelf.library.machine(&name).unwrap_or_default();
-    if asked.write { mend(&shelf, protocol, &machine, out) } else { print(asked, &machine, out) }
+    let machine = loaded.library.machine(&name).unwrap_or_default();
+    if asked.write { mend(&loaded, protocol, &machine, out) } else { print(asked, &machine, out) }
 }
 
 /// A document that defines no protocol cannot be drawn; its problems say why.
-fn stray(shelf: &LoadedProtocols, file: u32, out: &Out) -> Result<ExitStatus, CommandError> {
-    let strays = shelf.library.strays().iter().filter(|(stray, _)| *stray == file);
+fn stray(loaded: &LoadedProtocols, file: u32, out: &Out) -> Result<ExitStatus, CommandError> {
+    let strays = loaded.library.strays().iter().filter(|(stray, _)| *stray == file);
     let problems: Vec<Problem> = strays.flat_map(|(_, problems)| problems.iter().cloned()).collect();
-    refuse(shelf, &problems, out)
+    refuse(loaded, &problems, out)
 }
 
-fn refuse(shelf: &LoadedProtocols, problems: &[Problem], out: &Out) -> Result<ExitStatus, CommandError> {
-    let sources = shelf.library.sources();
+fn refuse(loaded: &LoadedProtocols, problems: &[Problem], out: &Out) -> Result<ExitStatus, CommandError> {
+    let sources = loaded.library.sources();
     out.beside(&problems::render(problems, sources));
     if out.is_json() {
         out.json(&json!({ "ok": false, "problems": checker_report::problems(sources, problems) }))?;
@@ -105,20 +105,20 @@ fn save(path: &Path, text: &str) -> Result<bool, CommandError> {
 
 /// Puts the drawings in the document of a protocol right.
 fn mend(
-    shelf: &LoadedProtocols,
+    loaded: &LoadedProtocols,
     protocol: &Protocol,
     machine: &Machine,
     out: &Out,
 ) -> Result<ExitStatus, CommandError> {
-    let path = own_file(shelf, protocol)?;
+    let path = own_file(loaded, protocol)?;
     let other = |problem: &&Problem| problem.severity == ProblemSeverity::Error && problem.code != "drawing";
     let others: Vec<Problem> = protocol.findings.problems.iter().filter(other).cloned().collect();
     if !others.is_empty() {
-        out.beside(&problems::render(&others, shelf.library.sources()));
+        out.beside(&problems::render(&others, loaded.library.sources()));
         let message = format!("`{}` is not sound, so its drawings are left as they are", protocol.name);
         return Err(CommandError::new(message, "mend what is shown above, then write the drawings"));
     }
-    let source = shelf.source(protocol);
+    let source = loaded.source(protocol);
     let before = &source.text;
     let after = draw::rewrite(before, machine);
     still_the_same(&path, before)?;
@@ -152,8 +152,8 @@ fn still_the_same(path: &Path, text: &str) -> Result<(), CommandError> {
     }
 }
 
-fn own_file(shelf: &LoadedProtocols, protocol: &Protocol) -> Result<PathBuf, CommandError> {
-    let path = shelf.path(protocol).map(Path::to_owned);
+fn own_file(loaded: &LoadedProtocols, protocol: &Protocol) -> Result<PathBuf, CommandError> {
+    let path = loaded.path(protocol).map(Path::to_owned);
     path.ok_or_else(|| {
         let name = &protocol.name;
         let message = format!("`{name}` is built in: there is no file to write to");

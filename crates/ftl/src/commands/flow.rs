@@ -202,9 +202,9 @@ fn load_beside(
 ) -> Result<LoadedProtocols, CommandError> {
     std::thread::scope(|scope| {
         let looking = scope.spawn(look);
-        let shelf = LoadedProtocols::load(cli);
+        let loaded = LoadedProtocols::load(cli);
         match looking.join() {
-            Ok(seen) => seen.and(shelf),
+            Ok(seen) => seen.and(loaded),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
@@ -226,9 +226,9 @@ pub(super) fn carry_out(
         return show(None, plan, &commands, out);
     }
     ftl_process::gits::start_early();
-    let shelf = load_beside(cli, || needs_git(&place))?;
-    let inputs = with_options(inputs, &protocol, &shelf, options);
-    let library = can_be_opened(shelf, &protocol, &inputs)?;
+    let loaded = load_beside(cli, || needs_git(&place))?;
+    let inputs = with_options(inputs, &protocol, &loaded, options);
+    let library = can_be_opened(loaded, &protocol, &inputs)?;
     let choice = options.work.chosen.choice();
     let session = session::open_with(cli, library, TrustScope::Runs(&[&protocol], Some(&choice)), out)?;
     agent_follower::follow(&session, options.work.talk);
@@ -346,11 +346,11 @@ fn look_at_commands(session: &Session, plan: Option<&CampaignPlan>, out: &Out) -
 fn with_options(
     mut inputs: Fields,
     protocol: &str,
-    shelf: &LoadedProtocols,
+    loaded: &LoadedProtocols,
     options: &FlowOptions,
 ) -> Fields {
     let land_partial = Name::from("land_partial");
-    let program = shelf.library.program(protocol);
+    let program = loaded.library.program(protocol);
     // A plan of one task is complete or has nothing that could land.
     let takes = program.is_some_and(|program| program.inputs.iter().any(|input| input.name == land_partial));
     if options.land_partial && takes {

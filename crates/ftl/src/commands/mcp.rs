@@ -70,12 +70,12 @@ impl Served {
     }
 
     fn lessons(cli: &GlobalArgs) -> Result<Served, CommandError> {
-        let paper = records::existing(cli)?;
+        let records = records::existing(cli)?;
         let names = [Name::from(toolset::RECALL)].into();
         let offers = toolset::tools(&names, &Schema::anything()).iter().map(Offer::from).collect();
         let answering = move |tool: &str, args: Json| match (tool, args.get("about").and_then(Json::as_str)) {
-            (toolset::RECALL, Some(about)) => match &paper {
-                Some(paper) => match paper.tell(about) {
+            (toolset::RECALL, Some(about)) => match &records {
+                Some(records) => match records.tell(about) {
                     Ok(text) => ToolAnswer::Done(text),
                     Err(error) => ToolAnswer::Failed(error.to_string()),
                 },

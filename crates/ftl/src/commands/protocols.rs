@@ -15,25 +15,25 @@ const SHORT_DIGEST: usize = 12;
 
 /// `ftl protocols`: each with origin, size and digest.
 pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<ExitStatus, CommandError> {
-    let shelf = LoadedProtocols::load(cli)?;
+    let loaded = LoadedProtocols::load(cli)?;
     if out.is_json() {
-        out.json(&as_json(&shelf))?;
+        out.json(&as_json(&loaded))?;
     } else {
-        out.text(&table(&shelf))?;
+        out.text(&table(&loaded))?;
     }
-    for unreadable in &shelf.left_out {
+    for unreadable in &loaded.left_out {
         out.warning(&unreadable.failure);
     }
-    for (file, _) in shelf.library.strays() {
-        let path = &shelf.library.sources()[*file as usize].path;
+    for (file, _) in loaded.library.strays() {
+        let path = &loaded.library.sources()[*file as usize].path;
         let message = format!("`{path}` adds no protocol");
         out.warning(&CommandError::new(message, format!("`ftl check {path}` says why")));
     }
     Ok(ExitStatus::Done)
 }
 
-fn as_json(shelf: &LoadedProtocols) -> Json {
-    let sources = shelf.library.sources();
+fn as_json(loaded: &LoadedProtocols) -> Json {
+    let sources = loaded.library.sources();
     let row = |protocol: &Protocol| {
         let mut row = json!({
             "name": protocol.name,
@@ -42,7 +42,7 @@ fn as_json(shelf: &LoadedProtocols) -> Json {
             "states": protocol.states.len(),
             "edges": protocol.findings.edges.len(),
             "digest": protocol.digest,
-            "path": shelf.source(protocol).path,
+            "path": loaded.source(protocol).path,
             "ok": protocol.findings.is_sound(),
             "errors": problems::count(&protocol.findings.problems).0,
         });
@@ -54,11 +54,11 @@ fn as_json(shelf: &LoadedProtocols) -> Json {
         }
         row
     };
-    let rows: Vec<Json> = shelf.library.protocols().map(row).collect();
-    let strays = shelf.library.strays().iter();
+    let rows: Vec<Json> = loaded.library.protocols().map(row).collect();
+    let strays = loaded.library.strays().iter();
     let mut loose: Vec<ProblemFact> =
         strays.flat_map(|(_, problems)| checker_report::problems(sources, problems)).collect();
-    loose.extend(shelf.left_out.iter().map(ProblemFact::unreadable));
+    loose.extend(loaded.left_out.iter().map(ProblemFact::unreadable));
     json!({ "protocols": rows, "problems": loose })
 }
 
@@ -66,10 +66,10 @@ fn replaces(protocol: &Protocol) -> bool {
     protocol.origin != DocumentOrigin::BuiltIn && is_built_in(&protocol.name)
 }
 
-fn table(shelf: &LoadedProtocols) -> String {
+fn table(loaded: &LoadedProtocols) -> String {
     let titles = ["NAME", "CHECK", "STATES", "EDGES", "BOARD", "DELIVERY", "DIGEST", "ORIGIN"];
     let mut rows = vec![titles.map(|title| paint(paint::QUIET, title)).to_vec()];
-    rows.extend(shelf.library.protocols().map(|protocol| row(shelf, protocol)));
+    rows.extend(loaded.library.protocols().map(|protocol| row(loaded, protocol)));
     let width = |column: usize| rows.iter().map(|row| paint::columns(&row[column])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..titles.len()).map(width).collect();
     let line = |row: &Vec<String>| {
@@ -79,13 +79,13 @@ fn table(shelf: &LoadedProtocols) -> String {
     rows.iter().map(line).collect()
 }
 
-fn row(shelf: &LoadedProtocols, protocol: &Protocol) -> Vec<String> {
+fn row(loaded: &LoadedProtocols, protocol: &Protocol) -> Vec<String> {
     let (errors, _) = problems::count(&protocol.findings.problems);
     let check = match errors {
         0 => paint(paint::GOOD, "ok"),
         errors => paint(paint::ERROR, paint::count(errors, "error")),
     };
-    let path = safe(&shelf.source(protocol).path);
+    let path = safe(&loaded.source(protocol).path);
     let origin = match protocol.origin {
         DocumentOrigin::BuiltIn => "built-in".to_owned(),
         DocumentOrigin::User | DocumentOrigin::File if replaces(protocol) => {

@@ -54,8 +54,8 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
     session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(|file| script(file, out)).transpose()?;
     let inputs = inputs(&asked.inputs)?;
-    let shelf = LoadedProtocols::load(cli)?;
-    let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
+    let loaded = LoadedProtocols::load(cli)?;
+    let library = can_be_opened(loaded, &asked.protocol, &inputs)?;
     // A script that answers everything asks no agent, but what is bound is bound.
     let scope = TrustScope::Runs(&[&asked.protocol], Some(&Choice::default()));
     let session = session::open_with(cli, library, scope, out)?;
@@ -82,19 +82,19 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &RunArgs, out: &Out) -> Result<ExitSt
 
 /// What is wrong with a name or an input is told before a store is made for it.
 pub(crate) fn can_be_opened(
-    shelf: LoadedProtocols,
+    loaded: LoadedProtocols,
     name: &str,
     inputs: &Fields,
 ) -> Result<Arc<Library>, CommandError> {
-    match shelf.find_name(name)? {
+    match loaded.find_name(name)? {
         LoadedTarget::Protocol(_) => {}
-        LoadedTarget::Stray(_) => {
+        LoadedTarget::OrphanDocument(_) => {
             let message = format!("the document of `{name}` defines no protocol");
             return Err(CommandError::new(message, "`ftl check` tells what is wrong with it"));
         }
         LoadedTarget::Unreadable(unreadable) => return Err(unreadable.failure),
     }
-    let Some(program) = shelf.library.program(name) else {
+    let Some(program) = loaded.library.program(name) else {
         let message = format!("`{name}` is not sound, and does not run");
         return Err(CommandError::new(message, format!("`ftl check {name}` tells what is wrong with it")));
     };
@@ -102,7 +102,7 @@ pub(crate) fn can_be_opened(
     takes.insert(0, format!("ftl run {name}"));
     let (protocol, inputs) = (Name::from(name), inputs.clone());
     let event = Event::Open { protocol, inputs, terms: Terms::default(), adopt: None };
-    let library = Arc::new(shelf.library);
+    let library = Arc::new(loaded.library);
     let refusal = Machine::new(library.clone()).decide(&Input { at: 0, event }).refusal;
     match refusal {
         Some(refusal) => {
@@ -730,9 +730,9 @@ mod tests {
                 .unwrap();
         let inputs = Fields::from([(Name::from("objective"), Value::text("o"))]);
         let opened = |name: &str| {
-            let shelf =
+            let loaded =
                 LoadedProtocols::load(&cli.global).unwrap_or_else(|failure| panic!("{}", failure.message));
-            let library = can_be_opened(shelf, name, &inputs).map_err(|failure| failure.message)?;
+            let library = can_be_opened(loaded, name, &inputs).map_err(|failure| failure.message)?;
             needed(&library, name);
             Ok::<_, String>(library)
         };

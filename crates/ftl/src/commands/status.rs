@@ -116,14 +116,14 @@ fn replayed(
 
 /// The campaign in front, if there is one.
 fn campaign(cli: &GlobalArgs, out: &Out) -> Result<Option<Campaign>, CommandError> {
-    let Some(paper) = records::existing(cli)? else { return Ok(None) };
-    records::with(out, &paper, Records::campaign)
+    let Some(records) = records::existing(cli)? else { return Ok(None) };
+    records::with(out, &records, Records::campaign)
 }
 
 /// The head of the campaign in front and how its tasks stand, if there is one.
 fn outline(cli: &GlobalArgs, out: &Out) -> Result<Option<(Campaign, Vec<TaskStatus>)>, CommandError> {
-    let Some(paper) = records::existing(cli)? else { return Ok(None) };
-    records::with(out, &paper, Records::outline_campaign)
+    let Some(records) = records::existing(cli)? else { return Ok(None) };
+    records::with(out, &records, Records::outline_campaign)
 }
 
 /// A campaign in one line.

@@ -132,21 +132,21 @@ fn answered(
     text: &str,
     by: &str,
 ) -> Result<Option<InstanceId>, CommandError> {
-    let paper = session.records();
+    let records = session.records();
     let run = &target.row.run;
     let failed = |error: ftl_store::StoreError| session::store_failure(&error);
     let mut asking = Vec::new();
     for wait in waits.iter().filter(|wait| wait.what == WaitSubject::Held) {
         let instance = InstanceId(wait.instance);
         if (!named || instance == target.instance)
-            && questions::open(paper, run, instance).map_err(failed)?.is_some()
+            && questions::open(records, run, instance).map_err(failed)?.is_some()
         {
             asking.push(instance);
         }
     }
     let [instance] = asking.as_slice() else { return Ok(None) };
     let text = session.secrets().redact(text.trim());
-    questions::answer(paper, run, *instance, &text, by).map_err(failed)?;
+    questions::answer(records, run, *instance, &text, by).map_err(failed)?;
     Ok(Some(*instance))
 }
 

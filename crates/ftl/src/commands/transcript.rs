@@ -33,14 +33,14 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn run(cli: &GlobalArgs, asked: &Transcript, out: &Out) -> Result<ExitStatus, CommandError> {
     let store = session::store_of_runs(&session::place(cli)?)?;
     let mut target = RunView::find(cli, &store, &asked.id)?;
-    let Some(paper) = records::existing(cli)? else { return Ok(ExitStatus::Done) };
+    let Some(records) = records::existing(cli)? else { return Ok(ExitStatus::Done) };
     let mut shown = Shown { all: asked.all, read: BTreeMap::new(), last: None, call: None };
     loop {
         // The row is read before the conversations: a run that has ended then has no later ones.
         let row = store.run(&target.reader.run).map_err(|error| store_failure(&error))?;
         let ended = row.is_none_or(|row| row.settled);
         target.reader.refresh(&mut |_, _| {})?;
-        shown.show(&target, &paper, out)?;
+        shown.show(&target, &records, out)?;
         if ended || !asked.follow || out.is_unread() {
             break;
         }
@@ -70,9 +70,9 @@ struct Shown {
 
 impl Shown {
     /// Shows what is new.
-    fn show(&mut self, target: &RunView, paper: &Records, out: &Out) -> Result<(), CommandError> {
+    fn show(&mut self, target: &RunView, records: &Records, out: &Out) -> Result<(), CommandError> {
         let reader = &target.reader;
-        for one in conversations(paper, &reader.run).map_err(|error| failure(&error))? {
+        for one in conversations(records, &reader.run).map_err(|error| failure(&error))? {
             let instance = one.instance.or_else(|| reader.owner(one.action.entry)).unwrap_or(ROOT);
             if !target.part.holds(&reader.board, instance) {
                 continue;
@@ -80,7 +80,7 @@ impl Shown {
             let task = reader.board.task_of(instance).map(str::to_owned);
             let told = Told { one: &one, run: reader.run.as_str(), instance: instance.0, task };
             let name = told.task.as_deref().and_then(|seq| reader.board.task_label(seq));
-            self.show_one(&told, name.as_deref(), paper, out)?;
+            self.show_one(&told, name.as_deref(), records, out)?;
         }
         Ok(())
     }
@@ -89,19 +89,19 @@ impl Shown {
         &mut self,
         told: &Told<'_>,
         name: Option<&str>,
-        paper: &Records,
+        records: &Records,
         out: &Out,
     ) -> Result<(), CommandError> {
         let key = (told.one.action, told.one.number);
         let is_new = !self.read.contains_key(&key);
         let from = self.read.get(&key).copied().unwrap_or_default();
-        let read = told.one.read(paper, from).map_err(|error| failure(&error))?;
+        let read = told.one.read(records, from).map_err(|error| failure(&error))?;
         self.read.insert(key, read.next);
         if read.lines.is_empty() && !is_new {
             return Ok(());
         }
         let prompt =
-            if is_new { told.one.prompt(paper).map_err(|error| failure(&error))? } else { String::new() };
+            if is_new { told.one.prompt(records).map_err(|error| failure(&error))? } else { String::new() };
         if out.is_json() {
             let first = is_new.then(|| told.json(json!({ "kind": "prompt", "text": prompt })));
             let rest = read.lines.iter().map(|line| told.json(line.to_json()));

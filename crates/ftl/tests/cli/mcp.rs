@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ftl_agents::contract::Lobby;
-use ftl_agents::mcp_endpoint::{Offer, ToolAnswer, VARIABLE, Window};
+use ftl_agents::contract::McpEndpoint;
+use ftl_agents::mcp_endpoint::{McpBridge, Offer, ToolAnswer, VARIABLE};
 use ftl_agents::schema::Schema;
 use ftl_agents::toolset::{SPEAKING, tools};
 use ftl_core::value::Name;
@@ -69,11 +69,12 @@ fn where_nothing_is_remembered_nothing_is_made() {
 fn an_agent_reaches_its_session_and_only_what_the_window_offers() {
     let dir = Dir::new();
     let folder = tempfile::tempdir().unwrap();
-    let lobby = Lobby { folder: folder.path().to_owned(), program: PathBuf::new(), args: Vec::new() };
+    let mcp_endpoint =
+        McpEndpoint { folder: folder.path().to_owned(), program: PathBuf::new(), args: Vec::new() };
     let names = SPEAKING.map(Name::from).into_iter().collect();
     let shape = Schema::new(json!({ "type": "object", "required": ["summary"] })).unwrap();
     let offers = tools(&names, &shape).iter().map(Offer::from).collect();
-    let window = Window::open(&lobby, "w", offers).unwrap();
+    let window = McpBridge::open(&mcp_endpoint, "w", offers).unwrap();
     let (variable, path) = window.server().env[0].clone();
     assert_eq!(variable, VARIABLE);
     let mut command = dir.command(&["mcp"]);

@@ -17,7 +17,7 @@ use ftl_agents::timing::RealTime;
 use ftl_core::tool_policy::ResolvedPath;
 use ftl_core::value::Name;
 use ftl_needs::needs;
-use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
+use ftl_testkit::speakers::{Heard, RecordingHost, allowance, answer, host};
 use serde_json::{Value as Json, json};
 
 use super::rooms::{KEY, Room, installed};
@@ -130,7 +130,7 @@ fn order(room: &Room) -> SessionOrder {
         },
         shell: Some(Arc::new(Sign)),
         launcher: Some(room.launcher()),
-        lobby: Some(room.lobby()),
+        mcp_endpoint: Some(room.mcp_endpoint()),
         earlier: None,
     }
 }
@@ -140,9 +140,9 @@ fn talk(agent: (&str, &str), steps: Json) -> (ConversationEnd, Heard, Room) {
     let room = Room::new(json!({ "play": { "steps": steps } }));
     let backend = bound(agent, &room, "play");
     assert_eq!(backend.probe().usable, Ok(()));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
-    let ended = converse(&backend, order(&room), &words, &desk(&clerk));
+    let ended = converse(&backend, order(&room), &words, &host(&clerk));
     assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
     (ended, clerk.snapshot(), room)
 }
@@ -313,12 +313,12 @@ fn is_cancelled(agent: (&str, &str)) {
         json!({ "play": { "steps": [shell("perl -e 'sleep 41'; touch src/survived"), { "text": "slept" }] } }),
     );
     let backend = bound(agent, &room, "play");
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
     let order = order(&room);
     std::thread::scope(|scope| {
-        let desk = desk(&clerk);
-        let talking = scope.spawn(move || (converse(&backend, order, &words, &desk), Instant::now()));
+        let host = host(&clerk);
+        let talking = scope.spawn(move || (converse(&backend, order, &words, &host), Instant::now()));
         room.wait_until("its command", |room| room.alive().iter().any(|words| words.contains("sleep 41")));
         clerk.cancel();
         let cancelled = Instant::now();
@@ -446,9 +446,9 @@ fn goes_on(agent: (&str, &str)) {
     let backend = bound(agent, &room, "play");
     assert!(backend.enforces().resume);
     let talk = |earlier: Option<String>| {
-        let clerk = Arc::new(Clerk::new(&allowance(9)));
+        let clerk = Arc::new(RecordingHost::new(&allowance(9)));
         let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
-        let ended = converse(&backend, SessionOrder { earlier, ..order(&room) }, &words, &desk(&clerk));
+        let ended = converse(&backend, SessionOrder { earlier, ..order(&room) }, &words, &host(&clerk));
         assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
         (ended.outcome, clerk.snapshot())
     };
@@ -472,10 +472,10 @@ fn goose_begins_anew() {
     let backend = bound(GOOSE, &room, "play");
     assert!(!backend.enforces().resume);
     for _ in 0..2 {
-        let clerk = Arc::new(Clerk::new(&allowance(9)));
+        let clerk = Arc::new(RecordingHost::new(&allowance(9)));
         let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
         let order = SessionOrder { earlier: Some(String::from("20261116_1")), ..order(&room) };
-        let ended = converse(&backend, order, &words, &desk(&clerk));
+        let ended = converse(&backend, order, &words, &host(&clerk));
         let heard = clerk.snapshot();
         assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
         assert!(heard.opened.is_empty(), "{heard:#?}");

@@ -14,7 +14,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::tool_policy::{Deed, ResolvedPath, ToolAllowance};
 use ftl_needs::needs;
-use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
+use ftl_testkit::speakers::{Heard, RecordingHost, allowance, answer, host};
 use serde_json::{Value as Json, json};
 
 use super::rooms::{KEY, Room};
@@ -85,7 +85,7 @@ impl Agent {
             },
             shell: None,
             launcher: Some(room.launcher()),
-            lobby: Some(room.lobby()),
+            mcp_endpoint: Some(room.mcp_endpoint()),
             earlier: None,
         }
     }
@@ -95,12 +95,12 @@ impl Agent {
         &self,
         room: &Room,
         scenario: &str,
-        clerk: &Arc<Clerk>,
+        clerk: &Arc<RecordingHost>,
         allowance: &ToolAllowance,
     ) -> ConversationEnd {
         let words = [PromptPart::new(PartKind::Task, "Do what you are told.")];
         let cli = self.bound(room, scenario);
-        let ended = converse(&cli, self.order(room, allowance), &words, &desk(clerk));
+        let ended = converse(&cli, self.order(room, allowance), &words, &host(clerk));
         assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", self.name);
         assert_eq!(std::fs::read_dir(room.rooms()).unwrap().count(), 0, "a room is left");
         ended
@@ -153,7 +153,7 @@ fn works(agent: &Agent) {
         false => json!([steps[0], steps[1], steps[2], steps[4]]),
     };
     let room = Room::new(json!({ "works": { "steps": steps } }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let ended = agent.talk(&room, "works", &clerk, &allowance(9));
     let heard = clerk.snapshot();
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?} {:#?}", room.model.log());
@@ -175,7 +175,7 @@ fn works(agent: &Agent) {
 fn has_only_a_dummy(agent: &Agent) {
     let steps = json!([{ "call": shell("env > src/env.txt") }, agent.submit(&done()), { "text": "Done." }]);
     let room = Room::new(json!({ "dummy": { "steps": steps } }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let ended = agent.talk(&room, "dummy", &clerk, &allowance(9));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{:#?}", room.model.log());
     let seen = room.text("src/env.txt").unwrap();
@@ -190,7 +190,7 @@ fn has_only_a_dummy(agent: &Agent) {
 fn is_denied(agent: &Agent) {
     let steps = json!([{ "call": write("other.txt") }, agent.submit(&done()), { "text": "Done." }]);
     let room = Room::new(json!({ "denied": { "steps": steps } }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let ended = agent.talk(&room, "denied", &clerk, &allowance(9));
     let heard = clerk.snapshot();
     let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
@@ -212,7 +212,7 @@ fn is_denied(agent: &Agent) {
 fn has_a_wrong_key(agent: &Agent) {
     let wrong = json!({ "steps": [{ "fail": { "status": 401, "times": 99, "message": "invalid key" } }] });
     let room = Room::new(json!({ "wrong": wrong }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let ended = agent.talk(&room, "wrong", &clerk, &allowance(9));
     assert!(
         matches!(&ended.outcome, Err(AgentError::CouldNotRun(why)) if why.contains("invalid key")),
@@ -226,7 +226,7 @@ fn is_cut_off(agent: &Agent) {
     let cut =
         json!({ "steps": [{ "text": "{\"summary\": \"this stream is cut in the middle\"}", "cut": true }] });
     let room = Room::new(json!({ "cut": cut }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let ended = agent.talk(&room, "cut", &clerk, &allowance(9));
     assert!(matches!(&ended.outcome, Err(AgentError::Died(_) | AgentError::Bad(_))), "{ended:?}");
 }
@@ -236,7 +236,7 @@ fn is_killed_with_its_command(agent: &Agent) {
     let command = shell("perl -e 'sleep 300'; touch survived");
     let steps = json!([{ "call": command }, agent.submit(&done())]);
     let room = Room::new(json!({ "long": { "steps": steps } }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let (ended, after) = std::thread::scope(|scope| {
         let talking = scope.spawn(|| agent.talk(&room, "long", &clerk, &allowance(9)));
         room.wait_until("the command", |room| room.alive().iter().any(|one| one.contains("[\"perl\"")));
@@ -256,7 +256,7 @@ fn claude_is_cut_off_at_its_budget() {
     let steps =
         json!([{ "call": write("src/a.txt"), "usage": { "in": 700, "out": 50 } }, CLAUDE.submit(&done())]);
     let room = Room::new(json!({ "budget": { "steps": steps } }));
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     clerk.budget.store(600, Ordering::Relaxed);
     let ended = CLAUDE.talk(&room, "budget", &clerk, &allowance(9));
     assert_eq!(ended.outcome, Err(AgentError::Stopped("700 tokens are more than 600".into())));
@@ -275,7 +275,7 @@ fn claude_refuses_an_edit_by_itself_and_goes_on() {
     let steps = json!([edit("nowhere"), edit("nowhere"), CLAUDE.submit(&done())]);
     let room = Room::new(json!({ "edits": { "steps": steps } }));
     std::fs::write(room.work().join("other.txt"), "other\n").unwrap();
-    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(9)));
     let ended = CLAUDE.talk(&room, "edits", &clerk, &allowance(9));
     let heard = clerk.snapshot();
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(done())), "{heard:#?}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ftl_agents::contract::Lobby;
+use ftl_agents::contract::McpEndpoint;
 use ftl_agents::launch::Launcher;
 use ftl_engine::executors::programs::ProgramStarter;
 use ftl_process::table::{self, Table};
@@ -91,8 +91,12 @@ impl Room {
     }
 
     /// Where windows for the agent's program are made; `ftl mcp` serves them.
-    pub fn lobby(&self) -> Lobby {
-        Lobby { folder: self.folder.path().join("lobby"), program: FTL.into(), args: vec!["mcp".into()] }
+    pub fn mcp_endpoint(&self) -> McpEndpoint {
+        McpEndpoint {
+            folder: self.folder.path().join("lobby"),
+            program: FTL.into(),
+            args: vec!["mcp".into()],
+        }
     }
 
     /// The processes that carry the mark of this room, with their words.
@@ -151,7 +155,7 @@ fn a_room_sees_what_is_alive_in_it_and_nothing_stays() {
     room.wait_until("the program", |room| room.text("began").is_some() && room.alive().len() >= 2);
     launched.tree.end();
     assert_eq!(room.alive(), Vec::<String>::new());
-    let lobby = room.lobby();
-    assert!(lobby.folder.is_dir() && lobby.program.is_file());
+    let mcp_endpoint = room.mcp_endpoint();
+    assert!(mcp_endpoint.folder.is_dir() && mcp_endpoint.program.is_file());
     assert!(room.env().iter().all(|(_, value)| value != KEY), "no key but where one is named");
 }

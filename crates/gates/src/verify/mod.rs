@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use census::{Census, FailedTest, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
 
 use self::old_failures::{OldFailures, Promise, judge_old_failures};
-use super::command_env::Yard;
+use super::command_env::CommandPlace;
 use super::report::{self, Channel, TestReport, find_lost};
 use ftl_code::finding::{Finding, FindingKind, Severity, blocks, render_findings};
 use ftl_git::change::Change;
@@ -161,15 +161,15 @@ pub fn bound_to(tree: &str, command: &str, env: &[(OsString, OsString)]) -> Stri
 
 /// Runs a command in a yard, on the tree that stands in its folder.
 pub fn run(
-    yard: &Yard<'_>,
+    command_place: &CommandPlace<'_>,
     command: &str,
     tree: &str,
     policy: RepeatPolicy,
     cancel: &Cancel,
 ) -> Result<VerifyMeasure, CouldNotRun> {
-    let mut runs = vec![once(yard, command, cancel)?];
+    let mut runs = vec![once(command_place, command, cancel)?];
     while runs.len() < MAX_RUNS as usize && wants_more(&runs, policy) {
-        runs.push(once(yard, command, cancel)?);
+        runs.push(once(command_place, command, cancel)?);
     }
     let took = runs.iter().map(|run| run.took).sum();
     let count = u32::try_from(runs.len()).unwrap_or(MAX_RUNS);
@@ -193,7 +193,7 @@ pub fn run(
         runs: count,
         census: telling.census.clone(),
         output: telling.output.clone(),
-        bound_to: bound_to(tree, command, &yard.env),
+        bound_to: bound_to(tree, command, &command_place.env),
         report: merge_reports(&runs, telling),
     })
 }
@@ -243,22 +243,31 @@ struct Once {
     report: Option<TestReport>,
 }
 
-fn once(yard: &Yard<'_>, command: &str, cancel: &Cancel) -> Result<Once, CouldNotRun> {
+fn once(command_place: &CommandPlace<'_>, command: &str, cancel: &Cancel) -> Result<Once, CouldNotRun> {
     let channel = Channel::open().map_err(|error| {
         CouldNotRun::Machine(machine::failure("no folder for the report of a test runner", &error).message)
     })?;
-    let ended = yard.shell_reporting(command, &channel, cancel).map_err(not_started)?;
+    let ended = command_place.shell_reporting(command, &channel, cancel).map_err(not_started)?;
     let text = format!("{}\n{}", whole(&ended.out), whole(&ended.err));
     let census = read(&text);
     let exit = exit_of(&ended, &text, census.as_ref())?;
     let speaks_tap = |census: &Census| census.runners == ["TAP"];
-    let report = channel.read(&yard.folder);
+    let report = channel.read(&command_place.folder);
     let report =
         report.or_else(|| census.as_ref().filter(|one| speaks_tap(one)).and(report::read_tap(&text)));
     let verdict = judge_with_report(judge(command, exit, &text, census), exit, report.as_ref());
     let took = ended.took;
     let Judged { outcome, summary, census, looks_flaky } = verdict;
-    Ok(Once { outcome, summary, exit, took, census, output: keep(yard, &ended), looks_flaky, report })
+    Ok(Once {
+        outcome,
+        summary,
+        exit,
+        took,
+        census,
+        output: keep(command_place, &ended),
+        looks_flaky,
+        report,
+    })
 }
 
 /// What a run was judged to be, once its runners have told of their tests on their own channel.
@@ -308,12 +317,12 @@ fn whole(captured: &Captured) -> String {
 }
 
 /// Keeps both streams, one after the other, where something was printed.
-fn keep(yard: &Yard<'_>, ended: &ProcessExit) -> Option<String> {
+fn keep(command_place: &CommandPlace<'_>, ended: &ProcessExit) -> Option<String> {
     if ended.out.total + ended.err.total == 0 {
         return None;
     }
     let (out, err) = (ended.out.whole().ok()?, ended.err.whole().ok()?);
-    let (digest, _) = yard.store.put_stream(&mut out.chain(err)).ok()?;
+    let (digest, _) = command_place.store.put_stream(&mut out.chain(err)).ok()?;
     Some(digest.to_string())
 }
 

@@ -188,7 +188,7 @@ impl Repo {
     }
 
     fn slot_file(&self, number: usize) -> PathBuf {
-        self.chamber.home().join("slots").join(format!("{number}.json"))
+        self.private_dir.home().join("slots").join(format!("{number}.json"))
     }
 
     fn take_slot(&self, cancel: &Cancel) -> Result<Slot, GitError> {

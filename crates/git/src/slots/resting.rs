@@ -38,7 +38,7 @@ impl Repo {
     }
 
     fn resting_home(&self) -> PathBuf {
-        self.chamber.home().join("resting")
+        self.private_dir.home().join("resting")
     }
 
     /// The names of worktrees that rest.

@@ -18,18 +18,20 @@ pub const MAX_SIMILAR: usize = 3;
 /// What is told of a campaign.
 const TOLD: [&str; 4] = ["objective", "similarity", "outcome", "patterns_from"];
 
-pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, RecordError> {
-    let Some(paper) = paper else { return Ok(memory_document(Json::Array(Vec::new()), &Json::Null, (0, 0))) };
+pub(super) fn look(records: Option<&Records>, objective: &str) -> Result<Json, RecordError> {
+    let Some(records) = records else {
+        return Ok(memory_document(Json::Array(Vec::new()), &Json::Null, (0, 0)));
+    };
     let (asked, now) =
         (ContextRequest { objective: Some(objective.to_owned()), ..ContextRequest::default() }, now());
-    let (given, totals) = paper.look_up(|lessons| {
+    let (given, totals) = records.look_up(|lessons| {
         let totals = (lessons.count(StoredKind::Failure)?, lessons.count(StoredKind::Pattern)?);
         let mut given = lessons.context(&asked, &now)?;
         // A failure without a remedy takes room in the planner's prompt and does not help it.
         given.failures.retain(|entry| entry.lesson.has_remedy());
         Ok((given, totals))
     })?;
-    let similar = paper.campaigns_like(objective, SIMILAR, MAX_SIMILAR, &alike)?;
+    let similar = records.campaigns_like(objective, SIMILAR, MAX_SIMILAR, &alike)?;
     let told =
         |row: &Json| Json::object(TOLD.into_iter().filter_map(|key| Some((key, row.get(key)?.clone()))));
     let similar = Json::Array(similar.items().iter().map(told).collect());

@@ -33,20 +33,20 @@ pub fn look(
     mode: ExplorerMode,
     objective: &str,
     survey: &Survey<'_>,
-    paper: Option<&Records>,
+    records: Option<&Records>,
 ) -> Result<Json, RecordError> {
     let mut json = Json::object([("mode", Json::from(mode.word())), ("status", Json::from("partial"))]);
     let found = match mode {
         ExplorerMode::Structure => structure::look(survey),
         ExplorerMode::Pattern => pattern::look(survey, objective),
-        ExplorerMode::Memory => memory::look(paper, objective)?,
+        ExplorerMode::Memory => memory::look(records, objective)?,
         ExplorerMode::Delta => delta::look(survey, objective),
     };
     for (key, value) in found.into_fields() {
         json.put(&key, value);
     }
     if mode == ExplorerMode::Structure
-        && let Some(commands) = commands(survey, paper)
+        && let Some(commands) = commands(survey, records)
     {
         json.put("commands", commands);
     }
@@ -57,8 +57,8 @@ pub fn look(
 }
 
 /// How the repository is set up, built, tested and linted: what planners build their verify commands of.
-fn commands(survey: &Survey<'_>, paper: Option<&Records>) -> Option<Json> {
-    let named = paper.map(|records| records.options().commands.clone()).unwrap_or_default();
+fn commands(survey: &Survey<'_>, records: Option<&Records>) -> Option<Json> {
+    let named = records.map(|records| records.options().commands.clone()).unwrap_or_default();
     named.or_found(survey.root()).to_json()
 }
 

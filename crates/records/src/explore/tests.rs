@@ -218,7 +218,7 @@ fn lists_have_limits() {
     );
 }
 
-fn paper(root: &Path) -> Records {
+fn records(root: &Path) -> Records {
     let place = StateFolder::at(root);
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
@@ -230,7 +230,7 @@ fn what_happened_before() {
     let nothing = explored(PYTHON, ExplorerMode::Memory, "x");
     holds(&nothing, &[("failures", "[]"), ("total_in_memory", r#"{"failures":0,"patterns":0}"#)]);
     let folder = project(PYTHON);
-    let paper = paper(folder.path());
+    let records = records(folder.path());
     let lesson = |name: &str, trigger: &str| {
         Json::object([
             ("name", Json::from(name)),
@@ -245,18 +245,18 @@ fn what_happened_before() {
         lesson("tax-rounding", "the price with tax is wrong"),
     ];
     for lesson in all {
-        paper.learn(|lessons| lessons.learn(ftl_memory::StoredKind::Failure, lesson, &now)).unwrap();
+        records.learn(|lessons| lessons.learn(ftl_memory::StoredKind::Failure, lesson, &now)).unwrap();
     }
     for at in 0..MAX_SIMILAR + 2 {
-        paper
+        records
             .create_campaign("fix the price with tax", None, &format!("2026-01-0{}T00:00:00", at + 1))
             .unwrap();
-        paper.complete_campaign(Some("done"), &[], &format!("2026-01-0{}T01:00:00", at + 1)).unwrap();
+        records.complete_campaign(Some("done"), &[], &format!("2026-01-0{}T01:00:00", at + 1)).unwrap();
     }
-    paper.create_campaign("paint the fence blue", None, "2026-02-01T00:00:00").unwrap();
-    paper.complete_campaign(Some("done"), &[], "2026-02-01T01:00:00").unwrap();
+    records.create_campaign("paint the fence blue", None, "2026-02-01T00:00:00").unwrap();
+    records.complete_campaign(Some("done"), &[], "2026-02-01T01:00:00").unwrap();
     let survey = Survey::of(folder.path(), &|| false);
-    let found = look(ExplorerMode::Memory, "fix the price with tax", &survey, Some(&paper)).unwrap();
+    let found = look(ExplorerMode::Memory, "fix the price with tax", &survey, Some(&records)).unwrap();
     let rows = [
         ("failures.0.name", r#""tax-rounding""#),
         ("total_in_memory", r#"{"failures":2,"patterns":0}"#),

@@ -361,7 +361,7 @@ impl Sums {
             }
             Fact::Reserved { action, usage } => return self.reserve(entry.seq, id, *action, usage),
             Fact::Released { action } => self.release(id, *action),
-            Fact::Paid(Payment::Purse { action, usage, .. }) => self.charge(id, *action, usage),
+            Fact::Paid(Payment::BudgetMeter { action, usage, .. }) => self.charge(id, *action, usage),
             _ => {}
         }
         Ok(())
@@ -434,10 +434,14 @@ impl Sums {
         let mut children: BTreeMap<(InstanceId, Name), (u64, u64)> = BTreeMap::new();
         for (index, _) in run.instances().iter().enumerate() {
             let id = InstanceId(u32::try_from(index).unwrap_or(u32::MAX));
-            for (name, purse) in run.purses(id).into_iter().flatten() {
+            for (name, budget_meter) in run.purses(id).into_iter().flatten() {
                 let sum = self.purses.get(&(id, name.clone())).copied().unwrap_or_default();
-                if (purse.used, purse.reserved, purse.limit) != (sum.used, sum.reserved, sum.limit) {
-                    return Err(format!("purses: {name} of {id} is {purse:?}; the facts sum up otherwise"));
+                if (budget_meter.used, budget_meter.reserved, budget_meter.limit)
+                    != (sum.used, sum.reserved, sum.limit)
+                {
+                    return Err(format!(
+                        "purses: {name} of {id} is {budget_meter:?}; the facts sum up otherwise"
+                    ));
                 }
                 if let Some(Some(parent)) = self.parents.get(&id) {
                     let all = children.entry((*parent, name.clone())).or_default();

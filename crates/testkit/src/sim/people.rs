@@ -169,9 +169,12 @@ fn more(run: &Run, owner: InstanceId, meter: &Name) -> u64 {
 
 fn limit(run: &Run, owner: InstanceId, meter: &Name) -> u64 {
     let own = run.instance(owner).and_then(|one| one.meters.get(meter)).map(|meter| meter.limit);
-    let purse =
-        || run.purses(owner)?.get(meter).and_then(|purse| purse.limit.map(|limit| limit.max(purse.used)));
-    own.or_else(purse).unwrap_or(10)
+    let budget_meter = || {
+        run.purses(owner)?
+            .get(meter)
+            .and_then(|budget_meter| budget_meter.limit.map(|limit| limit.max(budget_meter.used)))
+    };
+    own.or_else(budget_meter).unwrap_or(10)
 }
 
 /// The declared answer of a question.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftl_core::run::{Entry, Fact, Time};
 use ftl_engine::drive::DriveObserver;
-use ftl_engine::executors::{Hands, Job, JobReport};
+use ftl_engine::executors::{ActionRunner, Job, JobReport};
 use ftl_folder::clock::Clock;
 use ftl_folder::id::RunId;
 use ftl_store::summary::Summary;
@@ -303,7 +303,7 @@ impl Process {
     }
 }
 
-impl Hands for Process {
+impl ActionRunner for Process {
     fn start(&self, job: Job) {
         lock(&self.wrong).extend(self.problem(&job));
         lock(&self.started).push(job);

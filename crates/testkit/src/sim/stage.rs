@@ -95,7 +95,7 @@ struct Stage<'a> {
     clock: &'a SimClock,
     cast: &'a [Process],
     recorders: IterMut<'a, Recorder>,
-    desk: Sender<JobReport>,
+    events: Sender<JobReport>,
     dice: Dice,
     queue: BTreeMap<(Time, u64), Happening>,
     tickets: u64,
@@ -125,7 +125,7 @@ pub(super) fn simulate(seed: u64, options: Options) -> Result<SimulationOutcome,
     let mut recorders: Vec<Recorder> = cast.iter().map(Process::recorder).collect();
     let clock = SimClock::default();
     clock.set(BEGIN);
-    let (desk, _told) = channel();
+    let (events, _told) = channel();
     let case = Case::of(seed);
     let run = RunId::of(seed);
     let mut stage = Stage {
@@ -139,7 +139,7 @@ pub(super) fn simulate(seed: u64, options: Options) -> Result<SimulationOutcome,
         clock: &clock,
         cast: &cast,
         recorders: recorders.iter_mut(),
-        desk,
+        events,
         queue: BTreeMap::new(),
         tickets: 0,
         engines: Vec::new(),
@@ -352,7 +352,8 @@ impl<'a> Stage<'a> {
         let Some(recorder) = self.recorders.next() else {
             return Err(String::from("stage: too many processes"));
         };
-        let mut wheel = Dispatcher::new(driver, &self.cast[process], self.clock, recorder, self.desk.clone());
+        let mut wheel =
+            Dispatcher::new(driver, &self.cast[process], self.clock, recorder, self.events.clone());
         let first = wheel.first(todo);
         self.engines.push(Engine {
             process,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ftl_agents::contract::Lobby;
+use ftl_agents::contract::McpEndpoint;
 use ftl_agents::contract::{
     AgentAnswer, ConversationEnd, Counted, MAX_CORRECTIONS, MAX_TURN_BYTES, MONEY, PartKind, PromptPart,
     SessionOrder, TOKENS, TURNS, converse,
@@ -15,13 +15,13 @@ use ftl_core::tool_policy::ToolAllowance;
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use super::{Act, Cast, Clerk, End, Grain, KEY, after, allowance, desk, order};
+use super::{Act, Cast, End, Grain, KEY, RecordingHost, after, allowance, host, order};
 
 /// One conversation in a folder of its own.
 pub(super) struct Scene {
     folder: tempfile::TempDir,
-    lobby: tempfile::TempDir,
-    pub(super) clerk: Arc<Clerk>,
+    mcp_endpoint: tempfile::TempDir,
+    pub(super) clerk: Arc<RecordingHost>,
     allowance: ToolAllowance,
 }
 
@@ -30,21 +30,24 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/old.rs"), "fn old() {}\n").unwrap();
-        let lobby = tempfile::tempdir().unwrap();
-        Scene { folder, lobby, clerk: Arc::new(Clerk::new(&allowance)), allowance }
+        let mcp_endpoint = tempfile::tempdir().unwrap();
+        Scene { folder, mcp_endpoint, clerk: Arc::new(RecordingHost::new(&allowance)), allowance }
     }
 
     /// An order with a window, through which an agent with a program of its own submits.
     fn order(&self) -> SessionOrder {
-        let lobby =
-            Lobby { folder: self.lobby.path().to_owned(), program: "ftl".into(), args: vec!["mcp".into()] };
-        SessionOrder { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
+        let mcp_endpoint = McpEndpoint {
+            folder: self.mcp_endpoint.path().to_owned(),
+            program: "ftl".into(),
+            args: vec!["mcp".into()],
+        };
+        SessionOrder { mcp_endpoint: Some(mcp_endpoint), ..order(self.folder.path(), &self.allowance) }
     }
 
     pub(super) fn play(&self, cast: &dyn Cast, acts: &[Act]) -> ConversationEnd {
         let stage = cast.play(acts);
         let words = [PromptPart::new(PartKind::Task, "Do it.")];
-        converse(&*stage.backend, self.order(), &words, &desk(&self.clerk))
+        converse(&*stage.backend, self.order(), &words, &host(&self.clerk))
     }
 
     pub(super) fn text(&self, path: &str) -> Option<String> {
@@ -163,8 +166,8 @@ pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     let words = [PromptPart::new(PartKind::Task, "Do it.")];
     let ended = std::thread::scope(|scope| {
         let backend = &*stage.backend;
-        let desk = desk(&scene.clerk);
-        let talking = scope.spawn(move || (converse(backend, order, &words, &desk), Instant::now()));
+        let host = host(&scene.clerk);
+        let talking = scope.spawn(move || (converse(backend, order, &words, &host), Instant::now()));
         scene.clerk.wait_until(|heard| heard.made.len() == 1);
         scene.clerk.cancel();
         let cancelled = Instant::now();
@@ -290,7 +293,7 @@ pub fn is_given_a_session_that_it_does_not_know(cast: &dyn Cast) {
     let stage = cast.play(&[submit()]);
     let order = SessionOrder { earlier: Some(String::from("nobody-knows-it")), ..scene.order() };
     let words = [PromptPart::new(PartKind::Task, "Do it.")];
-    let ended = converse(&*stage.backend, order, &words, &desk(&scene.clerk));
+    let ended = converse(&*stage.backend, order, &words, &host(&scene.clerk));
     assert_eq!(ended.outcome, Ok(AgentAnswer::Done(json!({ "summary": "done" }))), "{ended:?}");
     assert!(!scene.clerk.snapshot().opened.contains(&String::from("nobody-knows-it")));
 }

@@ -42,7 +42,7 @@ impl Heard {
 }
 
 /// A host of sessions that records all that a backend tells it.
-pub struct Clerk {
+pub struct RecordingHost {
     allowance: ToolAllowance,
     /// How many tokens may be used.
     pub budget: AtomicU64,
@@ -56,10 +56,10 @@ pub struct Clerk {
 /// How much text is remembered.
 const MAX_REMEMBERED: usize = 1024 * 1024;
 
-impl Clerk {
+impl RecordingHost {
     /// A session host that rules by an allowance.
-    pub fn new(allowance: &ToolAllowance) -> Clerk {
-        Clerk {
+    pub fn new(allowance: &ToolAllowance) -> RecordingHost {
+        RecordingHost {
             allowance: allowance.clone(),
             budget: AtomicU64::new(u64::MAX),
             stops: AtomicBool::new(false),
@@ -95,7 +95,7 @@ impl Clerk {
     }
 }
 
-impl SessionHost for Clerk {
+impl SessionHost for RecordingHost {
     fn rule(&self, call: &ToolCall) -> Verdict {
         if self.stops.load(Ordering::Relaxed) {
             return Verdict::Stop(String::from("tools spent"));
@@ -193,9 +193,9 @@ impl Timing for FakeTime {
         self.began.elapsed()
     }
 
-    fn pause(&self, time: Duration, desk: &dyn SessionHost) -> bool {
+    fn pause(&self, time: Duration, host: &dyn SessionHost) -> bool {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).push(time);
-        !desk.is_cancelled()
+        !host.is_cancelled()
     }
 
     fn throw(&self) -> u64 {

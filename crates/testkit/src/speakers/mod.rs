@@ -26,7 +26,7 @@ use serde_json::{Value as Json, json};
 pub use bare::Bare;
 pub use cases::*;
 pub use casts::{ModelCast, ScriptCast, endpoint};
-pub use clerk::{Clerk, FakeTime, Heard};
+pub use clerk::{FakeTime, Heard, RecordingHost};
 
 /// The key that every cast gives its backend, and that must never be seen.
 pub const KEY: &str = "contract-test-key";
@@ -150,13 +150,13 @@ pub fn order(folder: &Path, allowance: &ToolAllowance) -> SessionOrder {
         },
         shell: None,
         launcher: Some(Arc::new(Bare)),
-        lobby: None,
+        mcp_endpoint: None,
         earlier: None,
     }
 }
 
 /// A clerk that rules by an allowance, as a session host.
-pub fn desk(clerk: &Arc<Clerk>) -> Arc<dyn ftl_agents::contract::SessionHost> {
+pub fn host(clerk: &Arc<RecordingHost>) -> Arc<dyn ftl_agents::contract::SessionHost> {
     clerk.clone()
 }
 

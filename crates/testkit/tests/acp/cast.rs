@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftl_agents::acp::{Acp, AcpAgent, Asks, Habits, TokenCount};
-use ftl_agents::contract::Lobby;
+use ftl_agents::contract::McpEndpoint;
 use ftl_agents::contract::{AgentAnswer, ConversationEnd, PartKind, PromptPart, SessionOrder, converse};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::tool_policy::ToolAllowance;
-use ftl_testkit::speakers::{Act, Cast, Clerk, End, Grain, KEY, Stage, desk, order};
+use ftl_testkit::speakers::{Act, Cast, End, Grain, KEY, RecordingHost, Stage, host, order};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
@@ -73,7 +73,7 @@ pub(crate) fn acp(agent: AcpAgent) -> Acp {
 pub(crate) struct Scene {
     pub(crate) folder: TempDir,
     pub(crate) props: TempDir,
-    pub(crate) clerk: Arc<Clerk>,
+    pub(crate) clerk: Arc<RecordingHost>,
     allowance: ToolAllowance,
 }
 
@@ -84,14 +84,14 @@ impl Scene {
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/old.rs"), "fn old() {}\n").unwrap();
         let props = tempfile::tempdir().unwrap();
-        Scene { folder, props, clerk: Arc::new(Clerk::new(&allowance)), allowance }
+        Scene { folder, props, clerk: Arc::new(RecordingHost::new(&allowance)), allowance }
     }
 
     /// An order with a window.
     pub(crate) fn order(&self) -> SessionOrder {
         let folder = self.props.path().to_owned();
-        let lobby = Lobby { folder, program: "ftl".into(), args: vec!["mcp".into()] };
-        SessionOrder { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
+        let mcp_endpoint = McpEndpoint { folder, program: "ftl".into(), args: vec!["mcp".into()] };
+        SessionOrder { mcp_endpoint: Some(mcp_endpoint), ..order(self.folder.path(), &self.allowance) }
     }
 
     /// Plays a script.
@@ -101,7 +101,7 @@ impl Scene {
 
     /// Lets an agent take an order.
     pub(crate) fn play_with(&self, backend: &Acp, order: SessionOrder) -> ConversationEnd {
-        converse(backend, order, &[PromptPart::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
+        converse(backend, order, &[PromptPart::new(PartKind::Task, "Do it.")], &host(&self.clerk))
     }
 
     /// What the player heard, line by line.

@@ -45,8 +45,8 @@ impl Timing for Hasty {
         self.0.elapsed() * self.1
     }
 
-    fn pause(&self, _: Duration, desk: &dyn SessionHost) -> bool {
-        !desk.is_cancelled()
+    fn pause(&self, _: Duration, host: &dyn SessionHost) -> bool {
+        !host.is_cancelled()
     }
 
     fn throw(&self) -> u64 {

@@ -19,7 +19,7 @@ use ftl_agents::launch::{
 };
 use ftl_core::tool_policy::{ToolAllowance, Write};
 use ftl_testkit::dice::Dice;
-use ftl_testkit::speakers::{Bare, Clerk, Heard, allowance, desk, order};
+use ftl_testkit::speakers::{Bare, Heard, RecordingHost, allowance, host, order};
 use serde_json::{Value as Json, json};
 
 use crate::faults::hurried;
@@ -185,7 +185,7 @@ struct Pace {
 fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
     let folder = tempfile::tempdir().unwrap();
     let allowance = ToolAllowance { write, ..allowance(9) };
-    let clerk = Arc::new(Clerk::new(&allowance));
+    let clerk = Arc::new(RecordingHost::new(&allowance));
     let room = folder.path().to_str().unwrap().to_owned();
     let whole = Duration::from_secs(10) * pace.times;
     let limits = SessionLimits { requests: 9, silence: pace.silence * pace.times, whole };
@@ -200,7 +200,7 @@ fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
         home: None,
         habits: Habits::of(agent).unwrap(),
     };
-    let rest = hurried(agent, pace.times).open(order, desk(&clerk)).and_then(|mut session| {
+    let rest = hurried(agent, pace.times).open(order, host(&clerk)).and_then(|mut session| {
         let rest = session.turn(&[PromptPart::new(PartKind::Task, "Create hello.py")]);
         session.close();
         rest

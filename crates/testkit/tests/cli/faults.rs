@@ -14,7 +14,7 @@ use ftl_agents::error::AgentError;
 use ftl_agents::launch::MAX_LINE_BYTES;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::{RealTime, Timing};
-use ftl_testkit::speakers::{Act, Clerk, allowance, desk, order};
+use ftl_testkit::speakers::{Act, RecordingHost, allowance, host, order};
 use serde_json::json;
 
 use super::stage::{PLAIN, backend, plain, script};
@@ -25,7 +25,7 @@ const OVER: &str = r#"echo '{"kind":"over","fine":true,"last":"done"}'"#;
 /// A folder with a program that is a script of the shell.
 struct Bad {
     folder: tempfile::TempDir,
-    clerk: Arc<Clerk>,
+    clerk: Arc<RecordingHost>,
 }
 
 impl Bad {
@@ -35,7 +35,7 @@ impl Bad {
         let program = folder.path().join("program");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Bad { folder, clerk: Arc::new(Clerk::new(&allowance(9999))) }
+        Bad { folder, clerk: Arc::new(RecordingHost::new(&allowance(9999))) }
     }
 
     fn work(&self) -> PathBuf {
@@ -48,7 +48,7 @@ impl Bad {
 
     fn open(&self, cli: &CliBackend) -> Box<dyn AgentSession> {
         let order = order(&self.work(), &allowance(9999));
-        cli.open(order, desk(&self.clerk)).unwrap_or_else(|trouble| panic!("{trouble}"))
+        cli.open(order, host(&self.clerk)).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
     fn turn(&self, adapter: Adapter) -> Result<TurnRest, AgentError> {
@@ -121,7 +121,7 @@ fn silence_and_talk_without_progress_have_an_end() {
     let cli = noise.cli(plain());
     let mut order = order(&noise.work(), &allowance(9));
     order.limits.whole = Duration::from_millis(700);
-    let rest = cli.open(order, desk(&noise.clerk)).unwrap().turn(&words());
+    let rest = cli.open(order, host(&noise.clerk)).unwrap().turn(&words());
     holds(&describe_rest(rest), &["timed out: plain did not get on for 700ms"]);
     assert!(began.elapsed() < Duration::from_secs(20));
 }
@@ -241,8 +241,8 @@ impl Timing for Hurried {
         self.0.elapsed() * 20
     }
 
-    fn pause(&self, _: Duration, desk: &dyn SessionHost) -> bool {
-        !desk.is_cancelled()
+    fn pause(&self, _: Duration, host: &dyn SessionHost) -> bool {
+        !host.is_cancelled()
     }
 
     fn throw(&self) -> u64 {
@@ -258,7 +258,7 @@ fn a_program_that_does_not_go_home_is_sent_there() {
     let mut order = order(&bad.work(), &allowance(9));
     order.limits.silence = MAX_LINGER * 10;
     let began = Instant::now();
-    assert_eq!(describe_rest(cli.open(order, desk(&bad.clerk)).unwrap().turn(&words())), "said done");
+    assert_eq!(describe_rest(cli.open(order, host(&bad.clerk)).unwrap().turn(&words())), "said done");
     assert!(began.elapsed() < MAX_LINGER);
 }
 
@@ -335,7 +335,7 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     wanting.adapter = Arc::new(Adapter::built_in("claude").unwrap());
     let cli = CliBackend::new(wanting.clone(), Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
     let order = order(&bad.work(), &allowance(9));
-    let opened = cli.open(order.clone(), desk(&bad.clerk)).err().unwrap().to_string();
+    let opened = cli.open(order.clone(), host(&bad.clerk)).err().unwrap().to_string();
     holds(&opened, &["ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN", "home = \"own\""]);
     wanting.program = Some("/nowhere/claude".into());
     let cli = CliBackend::new(wanting, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
@@ -343,10 +343,10 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     let mut gone = binding(&bad, Home::Private, &[]);
     gone.program = Some("/nowhere/plain".into());
     let cli = CliBackend::new(gone, Arc::new(Secrets::new()), Arc::new(Hurried(Instant::now())));
-    let rest = cli.open(order.clone(), desk(&bad.clerk)).unwrap().turn(&words());
+    let rest = cli.open(order.clone(), host(&bad.clerk)).unwrap().turn(&words());
     holds(&describe_rest(rest), &["could not run:", "/nowhere/plain"]);
     let none = ftl_agents::contract::SessionOrder { launcher: None, ..order };
-    holds(&cli.open(none, desk(&bad.clerk)).err().unwrap().to_string(), &["no program may be started here"]);
+    holds(&cli.open(none, host(&bad.clerk)).err().unwrap().to_string(), &["no program may be started here"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use ftl_agents::launch::{
     AgentProgram, InputChannel, InputError, Launched, Launcher, ProgramExit, Tree, hearing,
 };
 use ftl_testkit::dice::Dice;
-use ftl_testkit::speakers::{Clerk, Heard, allowance, desk, order};
+use ftl_testkit::speakers::{Heard, RecordingHost, allowance, host, order};
 use serde_json::{Value as Json, json};
 
 use super::stage::backend;
@@ -76,10 +76,10 @@ fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<TurnRest, AgentE
     let replay = Replay { bytes: bytes(work.to_str().unwrap()), told: told.clone() };
     let adapter = name.split('-').next().unwrap();
     let cli = backend(Adapter::built_in(adapter).unwrap(), Path::new("/bin/true"), folder.path(), &[]);
-    let clerk = Arc::new(Clerk::new(&allowance(50)));
+    let clerk = Arc::new(RecordingHost::new(&allowance(50)));
     let mut order = order(&work, &allowance(50));
     order.launcher = Some(Arc::new(replay));
-    let mut session = cli.open(order, desk(&clerk)).unwrap_or_else(|trouble| panic!("{trouble}"));
+    let mut session = cli.open(order, host(&clerk)).unwrap_or_else(|trouble| panic!("{trouble}"));
     let rest = session.turn(&[PromptPart::new(PartKind::Task, "Do it.")]);
     session.close();
     let told = String::from_utf8(told.lock().unwrap().clone()).unwrap();

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use ftl_core::performer::Performer;
 use ftl_core::program::Programs;
 use ftl_core::run::{
-    ActionId, End, Failure, FailureKind, HeldAt, Instance, InstanceId, ItemOutcome, Meter, Open, OpenKind,
-    Policy, Purse, Purses, Repeat, Run, ScopeSnapshot, Terms, Thread, ThreadId, Waiver, Waiving,
+    ActionId, BudgetMeter, BudgetMeters, End, Failure, FailureKind, HeldAt, Instance, InstanceId,
+    ItemOutcome, Meter, Open, OpenKind, Policy, Repeat, Run, ScopeSnapshot, Terms, Thread, ThreadId, Waiver,
+    Waiving,
 };
 
 use super::pack::{Pack, Packer, Unpacker};
@@ -98,7 +99,7 @@ fields!(Open {
     reserved,
     seen,
 });
-fields!(Purse { limit, used, reserved, guessed });
+fields!(BudgetMeter { limit, used, reserved, guessed });
 fields!(Repeat { signature, count, entered });
 fields!(ScopeSnapshot { tracked, meters, params, thread });
 fields!(Terms { limits, reserve, policies, accepted, equal_failures });
@@ -253,7 +254,7 @@ impl Pack for OpenKind {
 pub(crate) fn write_run(run: &Run, out: &mut Packer) {
     let all = run.instances();
     (all.len() as u64).pack(out);
-    let none = Purses::new();
+    let none = BudgetMeters::new();
     for one in all {
         one.pack(out);
         run.purses(one.id).unwrap_or(&none).pack(out);
@@ -264,9 +265,9 @@ pub(crate) fn write_run(run: &Run, out: &mut Packer) {
 
 /// Reads a run back. One whose instances do not stand at their numbers is none.
 pub(crate) fn read_run(from: &mut Unpacker<'_>, programs: Arc<dyn Programs>) -> Option<Run> {
-    let all: Vec<(Instance, Purses)> = Pack::unpack(from)?;
+    let all: Vec<(Instance, BudgetMeters)> = Pack::unpack(from)?;
     let (terms, next) = (Pack::unpack(from)?, Pack::unpack(from)?);
-    let is_placed = |(at, (one, _)): (usize, &(Instance, Purses))| {
+    let is_placed = |(at, (one, _)): (usize, &(Instance, BudgetMeters))| {
         let is_below = one.parent.is_none_or(|(parent, _)| parent < one.id);
         one.id.0 as usize == at && is_below && one.parent.is_none() == (at == 0)
     };

@@ -89,8 +89,8 @@ pub(crate) fn lesson(server: &Server, asked: &Asked) -> Result<Answer, ApiError>
 
 pub(crate) fn protocol(server: &Server, asked: &Asked) -> Result<Answer, ApiError> {
     let name = asked.param("name");
-    let shelf = LoadedProtocols::load(&server.cli)?;
-    let found = shelf.library.machine(name);
+    let loaded = LoadedProtocols::load(&server.cli)?;
+    let found = loaded.library.machine(name);
     let found = found.ok_or_else(|| {
         ApiError::new(404, format!("there is no protocol `{name}`"), "`GET protocols` lists them")
     })?;
@@ -163,7 +163,7 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
                             states.entry(state).or_default().time += entry.at.saturating_sub(since);
                         }
                     }
-                    Fact::Paid(Payment::Purse { usage, .. }) => {
+                    Fact::Paid(Payment::BudgetMeter { usage, .. }) => {
                         if let Some((state, _)) = at.get(&entry.instance) {
                             let of = |name: &str| usage.get(name).copied().unwrap_or(0);
                             let visited = states.entry(state.clone()).or_default();

@@ -36,7 +36,7 @@ const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// An agent that knows the task it works for.
 pub(super) struct Phases {
-    pub(super) paper: Arc<Records>,
+    pub(super) records: Arc<Records>,
     pub(super) sites: Arc<Sites>,
     pub(super) secrets: Arc<Secrets>,
     /// The concerns that reviewers speak for, each in a session of its own.
@@ -47,7 +47,7 @@ pub(super) struct Phases {
 impl Executor for Phases {
     fn perform(&self, job: &Job) -> Report {
         // A run that is of no task is none of ours.
-        match registry::task_of(&**self.paper.store(), &job.run) {
+        match registry::task_of(&**self.records.store(), &job.run) {
             Ok(Some(_)) => {}
             Ok(None) => return self.inner.perform(job),
             Err(error) => return Report::failed(job, error.into()),
@@ -79,7 +79,7 @@ impl Phases {
     }
 
     fn plan(&self, job: &Job) -> Performed {
-        let folder = folder(&self.paper, job)?;
+        let folder = folder(&self.records, job)?;
         let mut params = job.action.params.clone();
         params.remove("write");
         let report = self.ask(job, params);
@@ -91,7 +91,7 @@ impl Phases {
     }
 
     fn review(&self, job: &Job) -> Performed {
-        let folder = folder(&self.paper, job)?;
+        let folder = folder(&self.records, job)?;
         let of_plan = job.action.params.get("of").and_then(Value::as_text) == Some("plan");
         let mut params = job.action.params.clone();
         params.remove("write");
@@ -118,7 +118,7 @@ impl Phases {
     }
 
     fn code(&self, job: &Job) -> Performed {
-        let folder = folder(&self.paper, job)?;
+        let folder = folder(&self.records, job)?;
         let plan = PlanArtifact::read(&folder)?;
         let planned = FileScope::read(&folder, plan.as_ref())?.paths();
         if planned.is_empty() {

@@ -17,12 +17,12 @@ use ftl_records::Records;
 
 /// Looks at the artifacts of a job's task, with what its evidence is bound to.
 fn look<T>(
-    paper: &Records,
+    records: &Records,
     job: &Job,
     evidence: impl FnOnce(&TaskFolder, &Bindings) -> Result<T, Malformed>,
 ) -> Result<T, Failure> {
-    let folder = folder(paper, job)?;
-    let bindings = registry::see_all(&**paper.store(), &folder)?;
+    let folder = folder(records, job)?;
+    let bindings = registry::see_all(&**records.store(), &folder)?;
     Ok(evidence(&folder, &bindings)?)
 }
 
@@ -77,7 +77,7 @@ pub(in crate::executors) fn read_decision(
     job: &Job,
     _: &shapes::ArtifactDecision,
 ) -> Done<shapes::ArtifactDecision> {
-    look(&with.paper, job, |folder, bindings| decision::evidence(folder, bindings, &with.routes))
+    look(&with.records, job, |folder, bindings| decision::evidence(folder, bindings, &with.routes))
 }
 
 /// Performs `artifact.revert`.

@@ -14,7 +14,7 @@ use ftl_core::run::{ActionId, Failure, FailureKind, InstanceId};
 use ftl_core::value::{Name, Value};
 
 use crate::executors::worktrees::Sites;
-use crate::executors::{ExecutorPool, Hands, Job, JobEnd, JobReport, Report};
+use crate::executors::{ActionRunner, ExecutorPool, Job, JobEnd, JobReport, Report};
 
 /// The steps that work on the repository, and ask no agent.
 const WORK: [&str; 3] = ["eval.run", "patch.apply", "patch.revert"];
@@ -22,7 +22,7 @@ const WORK: [&str; 3] = ["eval.run", "patch.apply", "patch.revert"];
 /// Executors that were made, with the worktrees that they work in.
 pub struct Made {
     /// The executors that were made.
-    pub hands: ExecutorPool,
+    pub runner: ExecutorPool,
     /// The worktrees that the executors work in.
     pub sites: Option<Arc<Sites>>,
 }
@@ -85,7 +85,7 @@ impl<'a> Lean<'a> {
     }
 }
 
-impl Hands for Lean<'_> {
+impl ActionRunner for Lean<'_> {
     fn start(&self, job: Job) {
         let performer = job.action.wanted.performer();
         if let Some(answer) = self.answer(&performer) {
@@ -101,7 +101,7 @@ impl Hands for Lean<'_> {
             false => self.all.get_or_init(|| self.makes.all()),
         };
         match made {
-            Ok(made) => made.hands.start(job),
+            Ok(made) => made.runner.start(job),
             Err(error) => {
                 let failure = Failure::new(FailureKind::CouldNotRun, error.to_string());
                 let report = Report::failed(&job, failure);
@@ -110,28 +110,28 @@ impl Hands for Lean<'_> {
         }
     }
 
-    fn probe(&self, service: String, desk: Sender<JobReport>) {
+    fn probe(&self, service: String, events: Sender<JobReport>) {
         // Only an agent needs a service.
         match self.all.get() {
-            Some(Ok(made)) => made.hands.probe(service, desk),
+            Some(Ok(made)) => made.runner.probe(service, events),
             Some(Err(_)) | None => {
-                let _ = desk.send(JobReport::Probed(service, true));
+                let _ = events.send(JobReport::Probed(service, true));
             }
         }
     }
 
     fn on_heard(&self, instance: InstanceId, action: ActionId) {
         self.gates.on_heard(instance, action);
-        self.made_executors().for_each(|made| made.hands.on_heard(instance, action));
+        self.made_executors().for_each(|made| made.runner.on_heard(instance, action));
     }
 
     fn called_off(&self) {
         self.gates.called_off();
-        self.made_executors().for_each(|made| made.hands.called_off());
+        self.made_executors().for_each(|made| made.runner.called_off());
     }
 
     fn rest(&self) {
         self.gates.rest();
-        self.made_executors().for_each(|made| made.hands.rest());
+        self.made_executors().for_each(|made| made.runner.rest());
     }
 }

@@ -27,13 +27,13 @@ use ftl_records::Records;
 use ftl_store::machine;
 
 /// The folder of the task that a job is for.
-fn folder(paper: &Records, job: &Job) -> Result<TaskFolder, Failure> {
-    let id = registry::task_of(&**paper.store(), &job.run)?;
+fn folder(records: &Records, job: &Job) -> Result<TaskFolder, Failure> {
+    let id = registry::task_of(&**records.store(), &job.run)?;
     let id = id.ok_or_else(|| {
         let message = format!("run {} belongs to no task; `ftl new` makes one", job.run);
         Failure::new(FailureKind::CouldNotRun, message)
     })?;
-    Ok(TaskFolder::of(paper.place(), &id))
+    Ok(TaskFolder::of(records.place(), &id))
 }
 
 /// What the disk did not do, as a failure of an action.
@@ -43,8 +43,8 @@ fn disk(error: &std::io::Error) -> Failure {
 
 /// Has the agents of a task know the task that they work for.
 pub(super) fn tell(with: &Arc<Resources>, inner: Arc<dyn Executor>) -> Arc<dyn Executor> {
-    let (paper, sites, secrets) = (with.records.paper.clone(), with.sites.clone(), with.secrets.clone());
+    let (records, sites, secrets) = (with.records.records.clone(), with.sites.clone(), with.secrets.clone());
     let concerns = with.agents.as_ref().map(|with| with.agents.prompts().concerns().to_vec());
     let concerns = concerns.unwrap_or_default();
-    Arc::new(agents::Phases { paper, sites, secrets, concerns, inner })
+    Arc::new(agents::Phases { records, sites, secrets, concerns, inner })
 }

@@ -45,7 +45,7 @@ pub(in crate::executors) fn evaluate(
     job: &Job,
     _: &shapes::EvalRun,
 ) -> Done<shapes::EvalRun> {
-    let folder = folder(&with.records.paper, job)?;
+    let folder = folder(&with.records.records, job)?;
     let (bytes, digest) = patch_of(&folder)?;
     let began = now();
     let (tree, suites) = with.sites.suites(job, &bytes)?;
@@ -148,7 +148,7 @@ pub(in crate::executors) fn apply(
     job: &Job,
     asked: &shapes::PatchApply,
 ) -> Done<shapes::PatchApply> {
-    let folder = folder(&with.records.paper, job)?;
+    let folder = folder(&with.records.records, job)?;
     let (bytes, digest) = patch_of(&folder)?;
     if digest != asked.patch.as_str() {
         return Err(Failure::new(FailureKind::Stale, format!("{PATCH} has changed since it was accepted")));
@@ -181,7 +181,7 @@ pub(in crate::executors) fn revert(
     job: &Job,
     asked: &shapes::PatchRevert,
 ) -> Done<shapes::PatchRevert> {
-    let folder = folder(&with.records.paper, job)?;
+    let folder = folder(&with.records.records, job)?;
     if let Some(done) = recorded(&folder, job)? {
         folder.archive(&[COMMIT]).map_err(|error| disk(&error))?;
         return Ok(done);

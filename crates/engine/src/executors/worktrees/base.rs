@@ -277,9 +277,11 @@ impl Sites {
                 Err(CouldNotRun::NotStarted(why)) => return Came::Broken(first_line(&why)),
                 Err(why) => return Came::Failed(no_answer(&why)),
             };
-            let yard = self.yard(job, folder.clone(), ("base", question.env.clone()), question.timeout);
+            let command_place =
+                self.command_place(job, folder.clone(), ("base", question.env.clone()), question.timeout);
             let tree = question.tree.as_str();
-            let ran = verify::run(&yard, &question.command, tree, RepeatPolicy::default(), &job.cancel);
+            let ran =
+                verify::run(&command_place, &question.command, tree, RepeatPolicy::default(), &job.cancel);
             let at = ProbeFolder { folder: &folder, made: &question.made, env: &question.env };
             self.came_of(&question.command, ran, at)
         };
@@ -319,7 +321,7 @@ impl Sites {
             return None;
         }
         let digest = ran.output.as_ref().and_then(|digest| digest.parse().ok());
-        let printed = digest.and_then(|digest| self.paper.store().get(&digest).ok().flatten());
+        let printed = digest.and_then(|digest| self.records.store().get(&digest).ok().flatten());
         let printed = printed.unwrap_or_else(|| ran.summary.clone().into_bytes());
         let end = printed.len().saturating_sub(MAX_READ_BYTES);
         let (head, tail) = (&printed[..printed.len().min(MAX_READ_BYTES)], &printed[end..]);
@@ -361,7 +363,7 @@ impl Sites {
             let verify = Some(noted.spec.verify).filter(|verify| !verify.trim().is_empty());
             return Ok(verify.map(|verify| (verify, CommandKind::Verify)).into_iter().collect());
         }
-        let is_task = registry::task_of(&**self.paper.store(), &job.run)?.is_some();
+        let is_task = registry::task_of(&**self.records.store(), &job.run)?.is_some();
         let tests = match self.story_tests(job)? {
             Some(tests) => tests,
             None if is_task => self.commands.or_found(self.place().root()).tests,
@@ -410,10 +412,12 @@ impl Sites {
         if !is_asked || site.standing()? != question.tree {
             return Ok(());
         }
-        let yard = self.yard(job, site.folder.clone(), ("look", question.env.clone()), None);
-        let yard = yard.within(look::MAX_LOOK);
-        let mut run =
-            |command: &str| yard.shell(command, &job.cancel).ok().and_then(|ended| ProbeOutput::of(&ended));
+        let command_place =
+            self.command_place(job, site.folder.clone(), ("look", question.env.clone()), None);
+        let command_place = command_place.within(look::MAX_LOOK);
+        let mut run = |command: &str| {
+            command_place.shell(command, &job.cancel).ok().and_then(|ended| ProbeOutput::of(&ended))
+        };
         match look::look(std::slice::from_ref(&question.command), at, &mut run) {
             ProbeReport::Broken(why) => Err(Refusal::Broken(why)),
             ProbeReport::Fine | ProbeReport::NoTests(_) => Ok(self.put_note(LOOKED, &key, &true)?),
@@ -481,9 +485,11 @@ impl Sites {
                 }
                 Err(why) => return Err(no_answer(&why)),
             };
-            let yard = self.yard(&job, folder.clone(), ("look", env.clone()), None).within(look::MAX_LOOK);
-            let mut run =
-                |command: &str| yard.shell(command, cancel).ok().and_then(|ended| ProbeOutput::of(&ended));
+            let command_place =
+                self.command_place(&job, folder.clone(), ("look", env.clone()), None).within(look::MAX_LOOK);
+            let mut run = |command: &str| {
+                command_place.shell(command, cancel).ok().and_then(|ended| ProbeOutput::of(&ended))
+            };
             Ok(look::look(commands, ProbeFolder { folder: &folder, made, env: &env }, &mut run))
         };
         let looked = self.in_checkout(&job, CheckoutOf::commit(&repo, &head), &mut looked)??;
@@ -498,8 +504,8 @@ impl Sites {
 fn job_of_nobody(cancel: &Cancel) -> Job {
     let (id, wanted) = (ActionId { entry: 0, index: 0 }, ActionTarget::Action(Name::from("look")));
     let action = Action { instance: ROOT, id, wanted, params: Fields::new(), forbidden: None };
-    let (desk, _) = std::sync::mpsc::channel();
-    Job::new(RunId::of(0), action, Usage::new(), cancel.clone(), desk)
+    let (events, _) = std::sync::mpsc::channel();
+    Job::new(RunId::of(0), action, Usage::new(), cancel.clone(), events)
 }
 
 /// What is told where the surroundings keep a command from running: in one line, with what to do.

@@ -48,7 +48,7 @@ impl Sites {
     fn tasks(&self, admission: &Admission) -> Result<Tasks, Failure> {
         let asked = admission.waiting_tasks();
         let mut followed = super::lock(&self.followed);
-        *followed = self.paper.follow_campaign(followed.take())?;
+        *followed = self.records.follow_campaign(followed.take())?;
         let now = followed.as_ref().ok_or_else(no_campaign)?;
         // What is asked to begin waits in the admission. It need not hold a whole plan: the most urgent are enough for
         // every agent, and the next round names the next ones.
@@ -118,8 +118,8 @@ impl Sites {
         };
         let made = match branch {
             None => {
-                let sources: Sources<'_> = &|path| self.paper.source(path);
-                brief(&self.paper, plan, seq, told(sources))
+                let sources: Sources<'_> = &|path| self.records.source(path);
+                brief(&self.records, plan, seq, told(sources))
             }
             Some((repo, branch)) => {
                 let below = prefix(&repo);
@@ -127,7 +127,7 @@ impl Sites {
                     ftl_records::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
                 };
-                brief(&self.paper, plan, seq, told(&sources))
+                brief(&self.records, plan, seq, told(&sources))
             }
         };
         let made = made?;
@@ -142,7 +142,7 @@ impl Sites {
         job: &Job,
         asked: &ObserverAnalyze,
     ) -> Done<ObserverAnalyze> {
-        if !self.paper.has_blocks()? {
+        if !self.records.has_blocks()? {
             return self.analyze_in(job, asked, self.place().root());
         }
         let Some((repo, branch)) = self.run_s_branch(job)? else {
@@ -151,7 +151,7 @@ impl Sites {
         let mut look = |ready: Result<Ready<'_>, CouldNotRun>| match ready {
             Ok(ready) => self.analyze_in(job, asked, ready.folder),
             // Nothing can be run there, so nothing is known about blocks but that they are.
-            Err(_) => analyzed(&self.paper, asked, &|_| {
+            Err(_) => analyzed(&self.records, asked, &|_| {
                 Err(RunError::CouldNotStart(String::from("its worktree cannot be set up")))
             }),
         };
@@ -161,11 +161,11 @@ impl Sites {
     fn analyze_in(&self, job: &Job, asked: &ObserverAnalyze, folder: &Path) -> Result<Analysis, Failure> {
         let count = AtomicUsize::new(0);
         let limit = Seconds(timeout(asked).as_secs_f64());
-        let found = analyzed(&self.paper, asked, &|command| {
+        let found = analyzed(&self.records, asked, &|command| {
             let what = format!("observe{}", count.fetch_add(1, Ordering::Relaxed));
             let env = self.environment.of_command(CommandKind::Observe);
-            let yard = self.yard(job, folder.to_owned(), (&what, env), Some(limit));
-            yard.shell(command, &job.cancel)
+            let command_place = self.command_place(job, folder.to_owned(), (&what, env), Some(limit));
+            command_place.shell(command, &job.cancel)
         })?;
         Ok(Analysis { observer_is_named: Some(self.observer_is_named), ..found })
     }
@@ -184,7 +184,7 @@ impl Sites {
         let seq = task.split('-').next().unwrap_or_default();
         let mut followed = super::lock(&self.followed);
         if followed.as_ref().is_none_or(|now| !now.downstream().contains_key(seq)) {
-            *followed = self.paper.follow_campaign(followed.take()).ok().flatten();
+            *followed = self.records.follow_campaign(followed.take()).ok().flatten();
         }
         let row = followed.as_ref().and_then(|now| now.downstream().get(seq).copied());
         Rank { urgency: row.unwrap_or(0), task: Some(seq.to_owned()) }
@@ -196,7 +196,7 @@ impl Sites {
         job: &Job,
         _: &CampaignSummary,
     ) -> Done<CampaignSummary> {
-        let campaign = self.paper.campaign()?.ok_or_else(no_campaign)?;
+        let campaign = self.records.campaign()?.ok_or_else(no_campaign)?;
         let count = |holds: &dyn Fn(&CampaignTask) -> bool| {
             campaign.tasks().iter().filter(|one| holds(one)).count() as u64
         };
@@ -211,7 +211,7 @@ impl Sites {
         let branch = self.run_s_branch(job)?.map(|(_, branch)| branch);
         let name = branch.as_ref().map(|branch| branch.name.clone());
         let target = branch.as_ref().and_then(|branch| branch.target.clone()).or_else(|| name.clone());
-        let reasons = campaign.replan_input(&self.paper.evidence()?);
+        let reasons = campaign.replan_input(&self.records.evidence()?);
         let blocked_tasks = reasons.get("blocked_tasks").cloned().unwrap_or(Json::Array(Vec::new()));
         Ok(Summary {
             objective: Some(campaign.objective().to_owned()),

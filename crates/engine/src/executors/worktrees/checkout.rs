@@ -44,7 +44,7 @@ impl Ready<'_> {
 }
 
 impl Sites {
-    /// Hands out a checkout to verify in: exactly these files, the ignored ones that the settings list, and what the
+    /// ActionRunner out a checkout to verify in: exactly these files, the ignored ones that the settings list, and what the
     /// setup command makes. `act` is given it, or why it could not be made ready; what it leaves there is gone before
     /// the next look, but for the builds that the settings keep warm.
     pub(super) fn in_checkout<T>(

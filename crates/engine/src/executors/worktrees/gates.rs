@@ -83,8 +83,15 @@ impl Sites {
         let mut run = |ready: Result<Ready<'_>, CouldNotRun>| -> Result<Verified, Failure> {
             let ready = ready.map_err(|why| no_answer(&why))?;
             let env = self.environment.of_command(command.kind);
-            let yard = self.yard(job, ready.folder.to_owned(), ("verify", env), command.timeout);
-            let ran = verify::run(&yard, command.text, tree.as_str(), RepeatPolicy::default(), &job.cancel);
+            let command_place =
+                self.command_place(job, ready.folder.to_owned(), ("verify", env), command.timeout);
+            let ran = verify::run(
+                &command_place,
+                command.text,
+                tree.as_str(),
+                RepeatPolicy::default(),
+                &job.cancel,
+            );
             if let Some(failure) = self.blame(base, ready.folder, ran.as_ref()) {
                 return Err(failure);
             }
@@ -119,8 +126,8 @@ impl Sites {
         let change = site.change(&tree)?;
         let commands = noted.map(|noted| noted.spec.preflight).unwrap_or_default();
         let env = self.environment.of_command(CommandKind::Preflight);
-        let yard = self.yard(job, site.folder, ("preflight", env), None);
-        Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
+        let command_place = self.command_place(job, site.folder, ("preflight", env), None);
+        Ok(preflight::check(&command_place, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
     }
 
     /// Performs a gate that needs nothing but the work in the worktree of the instance that asks.

@@ -287,8 +287,8 @@ impl Sites {
         (command, env): (&str, Vec<(OsString, OsString)>),
         tree: &Oid,
     ) -> Result<VerifyMeasure, CouldNotRun> {
-        let yard = self.yard(job, folder.to_owned(), ("landing", env), None);
-        verify::run(&yard, command, tree.as_str(), RepeatPolicy::default(), &job.cancel)
+        let command_place = self.command_place(job, folder.to_owned(), ("landing", env), None);
+        verify::run(&command_place, command, tree.as_str(), RepeatPolicy::default(), &job.cancel)
     }
 
     /// Performs `branch.deliver`.
@@ -327,15 +327,15 @@ impl Sites {
         let id = ActionId { entry: 0, index: 0 };
         let wanted = ActionTarget::Action(Name::from(BranchDeliver::NAME));
         let action = Action { instance: ROOT, id, wanted, params: Fields::new(), forbidden: None };
-        let (desk, _) = std::sync::mpsc::channel();
-        self.bring(&Job::new(run.clone(), action, Usage::new(), cancel.clone(), desk), how)
+        let (events, _) = std::sync::mpsc::channel();
+        self.bring(&Job::new(run.clone(), action, Usage::new(), cancel.clone(), events), how)
     }
 
     /// What has landed in a run, with the commands that it was verified with.
     pub(super) fn landed(&self, run: &RunId) -> Result<LandedWork, Failure> {
         let (mut work, mut landed) = (LandedWork::default(), Vec::new());
         let ours = format!("{run}.");
-        for (key, note) in self.paper.store().notes(LANDINGS)? {
+        for (key, note) in self.records.store().notes(LANDINGS)? {
             if !key.starts_with(&ours) {
                 continue;
             }

@@ -63,7 +63,7 @@ use ftl_code::commands::Commands;
 use ftl_folder as folder;
 use ftl_folder::state_folder::StateFolder;
 use ftl_gates::verify::{CouldNotRun, not_started};
-use ftl_gates::{FindingAllowance, Yard};
+use ftl_gates::{CommandPlace, FindingAllowance};
 use ftl_git::change::Change;
 use ftl_git::{CallbackError, ErrorKind, GitError, Oid, Repo, Worktree, WorktreeId};
 use ftl_process::sandbox::Reach;
@@ -85,7 +85,7 @@ const SETUP: &str = "setup";
 
 /// The worktrees of a repository's runs.
 pub struct Sites {
-    paper: Arc<Records>,
+    records: Arc<Records>,
     supervisor: Arc<Supervisor>,
     sandboxes: Sandboxes,
     limits: ProcessLimits,
@@ -144,10 +144,10 @@ pub(super) struct Site {
 
 impl Sites {
     /// The worktrees of the repository that the records belong to. Git is not asked before the first job.
-    pub fn new(paper: Arc<Records>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
+    pub fn new(records: Arc<Records>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
         let settings = config.settings();
         Sites {
-            paper,
+            records,
             supervisor,
             sandboxes: Sandboxes::default(),
             limits: config.command_limits(),
@@ -208,7 +208,7 @@ impl Sites {
     }
 
     fn place(&self) -> &StateFolder {
-        self.paper.place()
+        self.records.place()
     }
 
     fn repo(&self) -> Result<Repo, GitError> {
@@ -300,8 +300,8 @@ impl Sites {
             return Ok(());
         }
         let env = self.environment.of_command(CommandKind::Setup);
-        let yard = self.yard(job, folder_in(repo, checkout), (SETUP, env), None);
-        let ended = yard.shell(&self.setup, &job.cancel).map_err(not_started)?;
+        let command_place = self.command_place(job, folder_in(repo, checkout), (SETUP, env), None);
+        let ended = command_place.shell(&self.setup, &job.cancel).map_err(not_started)?;
         if ended.cut.is_none() && ended.how == How::Exited(0) {
             return Ok(());
         }
@@ -310,13 +310,13 @@ impl Sites {
     }
 
     /// A place for commands of a job: what they are for, and what they see.
-    fn yard(
+    fn command_place(
         &self,
         job: &Job,
         folder: PathBuf,
         (what, env): (&str, Vec<(OsString, OsString)>),
         timeout: Option<Seconds>,
-    ) -> Yard<'_> {
+    ) -> CommandPlace<'_> {
         let mut limits = self.limits;
         if let Some(timeout) = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds.0).ok()) {
             limits.soft = Some(limits.soft.map_or(timeout, |soft| soft.min(timeout)));
@@ -333,9 +333,9 @@ impl Sites {
             // What makes a checkout ready fetches what it needs.
             open_network: what == SETUP,
         });
-        Yard {
+        CommandPlace {
             supervisor: &self.supervisor,
-            store: &**self.paper.store(),
+            store: &**self.records.store(),
             folder,
             key: format!("{}.{what}", job.key()),
             fence,
@@ -346,13 +346,13 @@ impl Sites {
     }
 
     fn note(&self, kind: &str, key: &str) -> Result<Option<String>, Failure> {
-        Ok(self.paper.store().note(kind, key)?)
+        Ok(self.records.store().note(kind, key)?)
     }
 
     fn put_note(&self, kind: &str, key: &str, what: &impl serde::Serialize) -> Result<(), Failure> {
         let body = serde_json::to_string(what)
             .map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))?;
-        self.paper.store().amend(&mut |notes| {
+        self.records.store().amend(&mut |notes| {
             notes.put(kind, key, &body)?;
             Ok(true)
         })?;

@@ -99,8 +99,8 @@ impl Sites {
             return Ok(Some(format!("`{test}` is no test of this story (hint: begin it with `{known}`)")));
         }
         let env = self.environment.of_command(CommandKind::Tests);
-        let yard = self.yard(job, folder.to_owned(), ("proof", env), None);
-        let ran = verify::run(&yard, test, tree.as_str(), RepeatPolicy::default(), &job.cancel)
+        let command_place = self.command_place(job, folder.to_owned(), ("proof", env), None);
+        let ran = verify::run(&command_place, test, tree.as_str(), RepeatPolicy::default(), &job.cancel)
             .map_err(|why| no_answer(&why))?;
         Ok((ran.outcome != VerifyOutcome::Passed).then(|| format!("`{test}`: {}", ran.summary)))
     }

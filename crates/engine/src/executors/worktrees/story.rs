@@ -97,10 +97,10 @@ impl Sites {
         let env = self.environment.of_command(CommandKind::Tests);
         let mut missing = programs::missing(commands, &site.folder, &env);
         if missing.is_empty() {
-            let yard = self.yard(job, site.folder.clone(), ("look", env.clone()), None);
-            let yard = yard.within(look::MAX_LOOK);
+            let command_place = self.command_place(job, site.folder.clone(), ("look", env.clone()), None);
+            let command_place = command_place.within(look::MAX_LOOK);
             let mut run = |command: &str| {
-                yard.shell(command, &job.cancel).ok().and_then(|ended| ProbeOutput::of(&ended))
+                command_place.shell(command, &job.cancel).ok().and_then(|ended| ProbeOutput::of(&ended))
             };
             let at = ProbeFolder { folder: &site.folder, made: &[], env: &env };
             if let ProbeReport::Broken(why) = look::look(&commands.tests, at, &mut run) {
@@ -199,7 +199,7 @@ impl Sites {
 
     /// What tests have said more than once, the most frequent first.
     fn repeats(&self, id: &WorktreeId) -> Result<Vec<String>, Failure> {
-        let notes = self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))?;
+        let notes = self.records.store().notes(&format!("{TESTED}-{}", id.as_str()))?;
         Ok(repeated(notes.into_iter().map(|(_, note)| serde_json::from_str(&note).unwrap_or_default())))
     }
 
@@ -207,7 +207,7 @@ impl Sites {
     fn counted(&self, kind: &str, id: &WorktreeId, key: &str) -> Result<u64, Failure> {
         let kind = format!("{kind}-{}", id.as_str());
         self.put_note(&kind, key, &true)?;
-        Ok(self.paper.store().notes(&kind)?.len() as u64)
+        Ok(self.records.store().notes(&kind)?.len() as u64)
     }
 
     /// The commands that test a story: those that were there when its worktree was opened, else what the
@@ -271,8 +271,9 @@ impl Sites {
         let named = named.chain(lints.iter().map(|one| ("lint", CommandKind::Lint, one)));
         for (name, kind, command) in named {
             let env = self.environment.of_command(kind);
-            let yard = self.yard(job, site.folder.clone(), (name, env), timeout);
-            let ran = verify::run(&yard, command, tree.as_str(), RepeatPolicy::default(), &job.cancel);
+            let command_place = self.command_place(job, site.folder.clone(), (name, env), timeout);
+            let ran =
+                verify::run(&command_place, command, tree.as_str(), RepeatPolicy::default(), &job.cancel);
             let base = match kind {
                 CommandKind::Tests => self.base(job, site, Command { text: command, timeout, kind })?,
                 _ => Base::default(),

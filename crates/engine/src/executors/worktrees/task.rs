@@ -111,9 +111,10 @@ impl Sites {
         let mut suites = Vec::new();
         for (kind, environment, command) in named {
             let env = self.environment.of_command(environment);
-            let yard = self.yard(job, folder.to_owned(), (kind, env), None);
-            let ran = verify::run(&yard, command, tree.as_str(), RepeatPolicy::default(), &job.cancel)
-                .map_err(|why| no_answer(&why))?;
+            let command_place = self.command_place(job, folder.to_owned(), (kind, env), None);
+            let ran =
+                verify::run(&command_place, command, tree.as_str(), RepeatPolicy::default(), &job.cancel)
+                    .map_err(|why| no_answer(&why))?;
             suites.push(Suite { kind, ran });
         }
         Ok(suites)

@@ -15,7 +15,7 @@ use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_doctor::{Area, DoctorFinding, Level};
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_folder::state_folder::StateFolder;
-use ftl_gates::Yard;
+use ftl_gates::CommandPlace;
 use ftl_gates::verify::{self, RepeatPolicy};
 use ftl_git::{GitError, SlotPlace};
 use ftl_process::{Cancel, Guard, How, ProcessLimits, Supervisor, own_orphans, sandbox};
@@ -286,16 +286,25 @@ impl Workroom {
         Ok(Workroom { folder, supervisor, store: MemoryStore::new(), config: config.clone() })
     }
 
-    fn yard(
+    fn command_place(
         &self,
         folder: PathBuf,
         what: &str,
         limits: ProcessLimits,
         env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
-    ) -> Yard<'_> {
+    ) -> CommandPlace<'_> {
         let key = format!("doctor.{what}");
         let (fence, sandbox) = (None, None);
-        Yard { supervisor: &self.supervisor, store: &self.store, folder, key, fence, limits, env, sandbox }
+        CommandPlace {
+            supervisor: &self.supervisor,
+            store: &self.store,
+            folder,
+            key,
+            fence,
+            limits,
+            env,
+            sandbox,
+        }
     }
 
     /// Runs one command that only looks.
@@ -306,7 +315,9 @@ impl Workroom {
         env: &[(std::ffi::OsString, std::ffi::OsString)],
     ) -> Option<ftl_process::ProcessExit> {
         let limits = ProcessLimits { hard: Some(look::MAX_LOOK), ..self.config.command_limits() };
-        self.yard(folder.to_owned(), "look", limits, env.to_vec()).shell(command, &Cancel::new()).ok()
+        self.command_place(folder.to_owned(), "look", limits, env.to_vec())
+            .shell(command, &Cancel::new())
+            .ok()
     }
 
     /// What the tests say on a clean clone of HEAD.
@@ -319,8 +330,9 @@ impl Workroom {
         let setup = self.config.settings().worktree.setup.trim().to_owned();
         if !setup.is_empty() {
             let env = self.config.environment().of_command(CommandKind::Setup);
-            let yard = self.yard(folder.clone(), "setup", self.config.command_limits(), env);
-            let ended = yard.shell(&setup, &Cancel::new()).map_err(|error| error.to_string())?;
+            let command_place =
+                self.command_place(folder.clone(), "setup", self.config.command_limits(), env);
+            let ended = command_place.shell(&setup, &Cancel::new()).map_err(|error| error.to_string())?;
             if ended.cut.is_some() || ended.how != How::Exited(0) {
                 return Err(format!("`{setup}`: {}", ended.sentence()));
             }
@@ -328,8 +340,8 @@ impl Workroom {
         let mut said = Vec::new();
         for command in &commands.tests {
             let env = self.config.environment().of_command(CommandKind::Tests);
-            let yard = self.yard(folder.clone(), "base", self.config.command_limits(), env);
-            let ran = verify::run(&yard, command, "HEAD", RepeatPolicy::default(), &Cancel::new())
+            let command_place = self.command_place(folder.clone(), "base", self.config.command_limits(), env);
+            let ran = verify::run(&command_place, command, "HEAD", RepeatPolicy::default(), &Cancel::new())
                 .map_err(|why| format!("`{command}`: {why}"))?;
             let first = ran.summary.lines().next().unwrap_or_default().to_owned();
             match ran.outcome {

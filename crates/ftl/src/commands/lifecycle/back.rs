@@ -8,7 +8,7 @@ use ftl_view::paint::{self, paint};
 use serde_json::json;
 
 use super::next::{Answer, Cannot, arrive, cannot, held_hint};
-use super::task_session::{Bench, GateAnswers, disk_failure};
+use super::task_session::{GateAnswers, TaskSession, disk_failure};
 use crate::tasks::Redo;
 
 /// What the words ask for: where to, and why.
@@ -21,23 +21,23 @@ pub(super) fn words(asked: &Redo) -> Result<(&str, &str), CommandError> {
 }
 
 /// `ftl redo`.
-pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<ExitStatus, CommandError> {
+pub(super) fn run(task_session: &TaskSession<'_>, asked: &Redo) -> Result<ExitStatus, CommandError> {
     let (to, reason) = words(asked)?;
-    let to = bench.phase(to)?;
-    let at = match arrive(bench, &asked.task)? {
+    let to = task_session.phase(to)?;
+    let at = match arrive(task_session, &asked.task)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    let (id, from, phases) = (at.folder.id(), &at.phase, &bench.phases);
+    let (id, from, phases) = (at.folder.id(), &at.phase, &task_session.phases);
     let stays =
         |reason: String| Answer::stays(id, Some(from), reason).with_target(Some(&to)).warned(&at.warnings);
     if let Some(from) = at.resumed.as_ref().filter(|one| one.moved() == Some(&to)).map(|one| &one.from) {
         // An earlier command had begun this very redo.
         let answer = Answer::stays(id, Some(from), reason).warned(&at.warnings);
-        return answer.moved(&to).tell(ExitStatus::Done, bench.out);
+        return answer.moved(&to).tell(ExitStatus::Done, task_session.out);
     }
-    let reason = &bench.session.secrets().redact(reason);
-    let (by, why) = (bench.by.clone(), reason.to_owned());
+    let reason = &task_session.session.secrets().redact(reason);
+    let (by, why) = (task_session.by.clone(), reason.to_owned());
     let event = Event::Redo { instance: ROOT, to: to.name(), by: by.clone(), reason: why.clone() };
     let no = cannot(&at, event, GateAnswers::new());
     if let Some(Cannot::Refused(refusal)) = &no
@@ -45,30 +45,30 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<ExitStatus, Command
     {
         let meter = phases.redo_meter().map_or("rounds", |meter| meter);
         let answer = stays(format!("the {meter} are spent"));
-        return answer.hint(held_hint(phases, &at)).tell(ExitStatus::Blocked, bench.out);
+        return answer.hint(held_hint(phases, &at)).tell(ExitStatus::Blocked, task_session.out);
     }
     if no.is_some() || phases.is_last(&to) {
         let answer = stays(format!("the task was never in {to}, or cannot do it again"));
         return answer
             .hint("a redo goes to a phase that the task has been in")
-            .tell(ExitStatus::NotAllowed, bench.out);
+            .tell(ExitStatus::NotAllowed, task_session.out);
     }
     let disk = |error: std::io::Error| disk_failure(&at.folder, &error);
-    let line = Forced { kind: "redo", by: &bench.by, reason, from, to: &to, guards: Vec::new() };
+    let line = Forced { kind: "redo", by: &task_session.by, reason, from, to: &to, guards: Vec::new() };
     write::forced(&at.folder, &line).map_err(disk)?;
     // First what is void goes away: a process that is killed in between has lost no guard, only some work, which
     // is below versions/.
     let archived = at.folder.archive(&phases.void(&to)).map_err(disk)?;
     let order = Order::Redo { instance: ROOT, to: to.name(), by, reason: why };
-    let carried = bench.carry(&at, &order, GateAnswers::new())?;
+    let carried = task_session.carry(&at, &order, GateAnswers::new())?;
     if let Some(refused) = carried.refused {
-        return stays(refused.message).tell(ExitStatus::Refused, bench.out);
+        return stays(refused.message).tell(ExitStatus::Refused, task_session.out);
     }
     if *from == to {
-        bench.project(&at.folder, &at.run, from, &to)?;
+        task_session.project(&at.folder, &at.run, from, &to)?;
     }
-    if bench.out.is_json() {
-        bench.out.json(&json!({
+    if task_session.out.is_json() {
+        task_session.out.json(&json!({
             "task": id.as_str(),
             "from": from.word(),
             "to": to.word(),
@@ -82,6 +82,6 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<ExitStatus, Command
     let name = paint(paint::STRONG, id.as_str());
     let text =
         format!("task {name} {from} → {to} again: {} artifacts are kept below versions/\n", archived.len());
-    bench.out.text(&text)?;
+    task_session.out.text(&text)?;
     Ok(ExitStatus::Done)
 }

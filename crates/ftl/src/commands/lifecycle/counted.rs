@@ -16,7 +16,7 @@ use ftl_settings::config::Config;
 use ftl_store::SqliteStore;
 
 use super::next;
-use super::task_session::{self, Bench};
+use super::task_session::{self, TaskSession};
 use crate::cli::{self, Cli};
 use crate::counting_store::CountingStore;
 use crate::tasks::TaskArg;
@@ -41,7 +41,7 @@ fn one_next_loads_the_journal_once() {
     };
     let matches = cli::command().try_get_matches_from(["ftl", "next"]).unwrap();
     let (cli, out) = (Cli::from_arg_matches(&matches).unwrap(), Out::new(true));
-    let bench = Bench {
+    let task_session = TaskSession {
         cli: &cli.global,
         out: &out,
         session: Session::new(setup, "ftl next"),
@@ -53,19 +53,19 @@ fn one_next_loads_the_journal_once() {
     let folder = TaskFolder::of(&place, &id);
     let plan = r#"{"id":"t","title":"Note","brief":"b","file_plan":[{"path":"a","intent":"create"}]}"#;
     folder.put("planning/planning.ai.json", plan.as_bytes()).unwrap();
-    bench.adopt(&folder, &bench.phases.first()).unwrap();
+    task_session.adopt(&folder, &task_session.phases.first()).unwrap();
     store.begin_again();
     let asked = TaskArg { task: Some(String::from("t")) };
-    let at = bench.arrive(&asked).unwrap_or_else(|failure| panic!("{}", failure.message));
+    let at = task_session.arrive(&asked).unwrap_or_else(|failure| panic!("{}", failure.message));
     let (answer, exit) =
-        next::step(&bench, &at, None, None).unwrap_or_else(|failure| panic!("{}", failure.message));
+        next::step(&task_session, &at, None, None).unwrap_or_else(|failure| panic!("{}", failure.message));
     assert_eq!(exit, ExitStatus::Done, "{answer:?}");
     assert_eq!(store.loads(), 1);
     // One that refuses loads it once, too.
     drop(at);
     store.begin_again();
-    let at = bench.arrive(&asked).unwrap_or_else(|failure| panic!("{}", failure.message));
+    let at = task_session.arrive(&asked).unwrap_or_else(|failure| panic!("{}", failure.message));
     let (_, exit) =
-        next::step(&bench, &at, None, None).unwrap_or_else(|failure| panic!("{}", failure.message));
+        next::step(&task_session, &at, None, None).unwrap_or_else(|failure| panic!("{}", failure.message));
     assert_eq!((exit, store.loads()), (ExitStatus::Refused, 1));
 }

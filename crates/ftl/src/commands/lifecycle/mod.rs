@@ -35,7 +35,7 @@ use ftl_store::ContentDigest;
 use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
-use task_session::Bench;
+use task_session::TaskSession;
 
 use crate::tasks::{Lifecycle, New, Reviewed, TaskArg};
 
@@ -50,8 +50,8 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Lifecycle, out: &Out) -> Result<Exit
         Lifecycle::Redo(_) | Lifecycle::Adopt(_) => {}
     }
     usage(asked)?;
-    let bench = Bench::open(cli, out)?;
-    on(&bench, asked)
+    let task_session = TaskSession::open(cli, out)?;
+    on(&task_session, asked)
 }
 
 /// What is wrong with the words alone is told before anything is opened.
@@ -68,33 +68,33 @@ fn usage(asked: &Lifecycle) -> Result<(), CommandError> {
 }
 
 /// Does what a command says that changes something.
-fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<ExitStatus, CommandError> {
+fn on(task_session: &TaskSession<'_>, asked: &Lifecycle) -> Result<ExitStatus, CommandError> {
     usage(asked)?;
     if is_persons_word(asked) {
         foreign::not_typed_by_agent()?;
     }
-    session::require_trust(&bench.session, scope(asked), bench.out)?;
+    session::require_trust(&task_session.session, scope(asked), task_session.out)?;
     match asked {
-        Lifecycle::New(new) => begin(bench, new),
-        Lifecycle::Plan(task) => words::work(bench, task, "plan"),
+        Lifecycle::New(new) => begin(task_session, new),
+        Lifecycle::Plan(task) => words::work(task_session, task, "plan"),
         Lifecycle::Review(review) => {
             let word = match review.what {
                 Reviewed::Plan => "review_plan",
                 Reviewed::Code => "review_code",
             };
-            words::work(bench, &review.task, word)
+            words::work(task_session, &review.task, word)
         }
-        Lifecycle::Codegen(task) => words::work(bench, task, "codegen"),
-        Lifecycle::Test(task) => words::work(bench, task, "test"),
-        Lifecycle::Accept(accept) => words::accept(bench, accept),
-        Lifecycle::Revert(revert) => words::revert(bench, revert),
-        Lifecycle::Next(next) if next.eval => next::eval(bench.cli, next, bench.out),
-        Lifecycle::Next(next) if next.auto => next::auto(bench, next),
-        Lifecycle::Next(next) => next::run(bench, next),
-        Lifecycle::Redo(redo) => back::run(bench, redo),
-        Lifecycle::Adopt(task) => adopt(bench, task),
-        Lifecycle::Show(task) => show::run(bench.cli, task, bench.out),
-        Lifecycle::Repl(task) => repl::run(bench.cli, task, bench.out),
+        Lifecycle::Codegen(task) => words::work(task_session, task, "codegen"),
+        Lifecycle::Test(task) => words::work(task_session, task, "test"),
+        Lifecycle::Accept(accept) => words::accept(task_session, accept),
+        Lifecycle::Revert(revert) => words::revert(task_session, revert),
+        Lifecycle::Next(next) if next.eval => next::eval(task_session.cli, next, task_session.out),
+        Lifecycle::Next(next) if next.auto => next::auto(task_session, next),
+        Lifecycle::Next(next) => next::run(task_session, next),
+        Lifecycle::Redo(redo) => back::run(task_session, redo),
+        Lifecycle::Adopt(task) => adopt(task_session, task),
+        Lifecycle::Show(task) => show::run(task_session.cli, task, task_session.out),
+        Lifecycle::Repl(task) => repl::run(task_session.cli, task, task_session.out),
     }
 }
 
@@ -131,15 +131,15 @@ fn brief(text: &str) -> Result<&str, CommandError> {
 }
 
 /// `ftl new`.
-fn begin(bench: &Bench<'_>, new: &New) -> Result<ExitStatus, CommandError> {
-    let text = &bench.session.secrets().redact(brief(&new.brief)?);
+fn begin(task_session: &TaskSession<'_>, new: &New) -> Result<ExitStatus, CommandError> {
+    let text = &task_session.session.secrets().redact(brief(&new.brief)?);
     let run = task_session::run_id()?;
     let id = match &new.task {
         Some(name) => task_session::task_id(name)?,
         None => task_session::task_id(run.as_str())?,
     };
-    let place = bench.session.place();
-    let _turn = bench.turn(&id)?;
+    let place = task_session.session.place();
+    let _turn = task_session.turn(&id)?;
     let folder = TaskFolder::of(place, &id);
     let disk = |error: std::io::Error| task_session::disk_failure(&folder, &error);
     ftl_folder::make(&folder::tasks(place)).map_err(disk)?;
@@ -151,22 +151,22 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<ExitStatus, CommandError> {
         return Err(disk(error));
     }
     write::brief(&folder, text).map_err(disk)?;
-    let bytes = StateFile::new(id.as_str(), &bench.phases).bytes();
+    let bytes = StateFile::new(id.as_str(), &task_session.phases).bytes();
     folder.put(STATE, &bytes).map_err(disk)?;
     let known = registry::TaskInfo { run: run.clone(), state: Some(ContentDigest::of(&bytes).to_string()) };
-    bench.know(&id, &known)?;
-    bench.open_run(&run, text, None)?;
-    bench.make_current(&id)?;
-    let first = bench.phases.first();
-    if bench.out.is_json() {
+    task_session.know(&id, &known)?;
+    task_session.open_run(&run, text, None)?;
+    task_session.make_current(&id)?;
+    let first = task_session.phases.first();
+    if task_session.out.is_json() {
         let path = folder.display_path("").trim_end_matches('/').to_owned();
-        bench.out.json(
+        task_session.out.json(
             &json!({ "task": id.as_str(), "id": id.as_str(), "phase": first.word(), "path": path, "run": run }),
         )?;
     } else {
         let hint = paint(paint::HINT, "hint:");
         let name = paint(paint::STRONG, id.as_str());
-        let work = match bench.phases.command(&first) {
+        let work = match task_session.phases.command(&first) {
             Some(command) if command == "ftl plan" => String::from("`ftl plan` has it planned; "),
             Some(command) => format!("`{command}` does the work of {first}; "),
             None => String::new(),
@@ -175,35 +175,35 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<ExitStatus, CommandError> {
             "task {name} in {first}: {}\n{hint} {work}`ftl next` goes on; `ftl next --auto` does both\n",
             safe(text)
         );
-        bench.out.text(&text)?;
+        task_session.out.text(&text)?;
     }
     Ok(ExitStatus::Done)
 }
 
 /// `ftl adopt`.
-fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<ExitStatus, CommandError> {
-    let id = bench.task(asked)?;
-    let _turn = bench.turn(&id)?;
-    let folder = TaskFolder::of(bench.session.place(), &id);
-    let before = bench.standing(&folder)?;
+fn adopt(task_session: &TaskSession<'_>, asked: &TaskArg) -> Result<ExitStatus, CommandError> {
+    let id = task_session.task(asked)?;
+    let _turn = task_session.turn(&id)?;
+    let folder = TaskFolder::of(task_session.session.place(), &id);
+    let before = task_session.standing(&folder)?;
     let (run, phase, adopted) = match before {
         registry::TaskStanding::Agrees { run, phase, lags } => {
-            bench.catch_up(&folder, &run, &phase, lags.as_ref())?;
+            task_session.catch_up(&folder, &run, &phase, lags.as_ref())?;
             (run, phase, false)
         }
-        registry::TaskStanding::Unknown { phase } => (bench.adopt(&folder, &phase)?, phase, true),
+        registry::TaskStanding::Unknown { phase } => (task_session.adopt(&folder, &phase)?, phase, true),
         registry::TaskStanding::Disagrees { run, file, .. } => {
-            bench.end(&run)?;
-            (bench.adopt(&folder, &file)?, file, true)
+            task_session.end(&run)?;
+            (task_session.adopt(&folder, &file)?, file, true)
         }
     };
-    bench.make_current(&id)?;
-    if bench.out.is_json() {
+    task_session.make_current(&id)?;
+    if task_session.out.is_json() {
         let document = json!({ "task": id.as_str(), "phase": phase.word(), "run": run, "adopted": adopted });
-        bench.out.json(&document)?;
+        task_session.out.json(&document)?;
     } else {
         let word = if adopted { "adopted" } else { "known already" };
-        bench.out.text(&format!("task {} {word}, in {phase}\n", paint(paint::STRONG, id.as_str())))?;
+        task_session.out.text(&format!("task {} {word}, in {phase}\n", paint(paint::STRONG, id.as_str())))?;
     }
     Ok(ExitStatus::Done)
 }

@@ -13,7 +13,7 @@ use ftl_store::order::{Order, RefusedKind};
 use ftl_view::paint::{self, paint, safe};
 use serde::Serialize;
 
-use super::task_session::{self, Arrived, Bench, Carried};
+use super::task_session::{self, Arrived, Carried, TaskSession};
 use super::view::View;
 use super::words;
 use crate::tasks::Next;
@@ -186,16 +186,16 @@ pub(super) fn eval(cli: &GlobalArgs, asked: &Next, out: &Out) -> Result<ExitStat
 
 /// Comes to a task; a state that is malformed, or that was changed by hand, is an answer of its own.
 pub(super) fn arrive(
-    bench: &Bench<'_>,
+    task_session: &TaskSession<'_>,
     asked: &crate::tasks::TaskArg,
 ) -> Result<Result<Arrived, ExitStatus>, CommandError> {
-    match bench.arrive(asked) {
+    match task_session.arrive(asked) {
         Ok(at) => Ok(Ok(at)),
         Err(failure) if matches!(failure.exit, ExitStatus::Malformed | ExitStatus::Refused) => {
-            let id = bench.task(asked)?;
+            let id = task_session.task(asked)?;
             Answer::stays(&id, None, failure.message)
                 .hint(failure.hint)
-                .tell(failure.exit, bench.out)
+                .tell(failure.exit, task_session.out)
                 .map(Err)
         }
         Err(failure) => Err(failure),
@@ -203,26 +203,26 @@ pub(super) fn arrive(
 }
 
 /// `ftl next`.
-pub(super) fn run(bench: &Bench<'_>, asked: &Next) -> Result<ExitStatus, CommandError> {
+pub(super) fn run(task_session: &TaskSession<'_>, asked: &Next) -> Result<ExitStatus, CommandError> {
     let (to, over) = words(asked)?;
-    let to = to.map(|word| bench.phase(word)).transpose()?;
-    let at = match arrive(bench, &asked.task)? {
+    let to = to.map(|word| task_session.phase(word)).transpose()?;
+    let at = match arrive(task_session, &asked.task)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    let (answer, exit) = step(bench, &at, to.as_ref(), over)?;
-    answer.tell(exit, bench.out)
+    let (answer, exit) = step(task_session, &at, to.as_ref(), over)?;
+    answer.tell(exit, task_session.out)
 }
 
 /// One look, and at most one transition. What is open is what the interpreter says, with what the gates answered; the
 /// same answers go with the word.
 pub(super) fn step(
-    bench: &Bench<'_>,
+    task_session: &TaskSession<'_>,
     at: &Arrived,
     to: Option<&Phase>,
     over: Option<&str>,
 ) -> Result<(Answer, ExitStatus), CommandError> {
-    let (id, phase, phases) = (at.folder.id(), &at.phase, &bench.phases);
+    let (id, phase, phases) = (at.folder.id(), &at.phase, &task_session.phases);
     if let Some((from, moved)) = at.resumed.as_ref().and_then(|one| Some((&one.from, one.moved()?))) {
         // An earlier command had begun this move; it is the one transition that is made.
         let answer = Answer::stays(id, Some(from), "what was interrupted was brought to its end");
@@ -241,7 +241,7 @@ pub(super) fn step(
         return Ok((stays(format!("the task is {phase}")), ExitStatus::Done));
     }
     if let Some(reason) = over {
-        return force(bench, at, to, reason);
+        return force(task_session, at, to, reason);
     }
     let looks = at.looks(phases);
     let outlook = match outlook(&at.machine.run, phases, &looks) {
@@ -270,15 +270,15 @@ pub(super) fn step(
     if let Some(to) = open.or(to) {
         options.insert(Name::from("to"), Value::text(to.word()));
     }
-    let (word, by, reason) = (Name::from(NEXT), bench.by.clone(), String::new());
+    let (word, by, reason) = (Name::from(NEXT), task_session.by.clone(), String::new());
     let order = Order::Say { instance: ROOT, word, by, reason, options };
-    let carried = bench.carry(at, &order, looks.answers())?;
-    Ok(came_to(bench, at, open, &outlook.summary, carried, stays))
+    let carried = task_session.carry(at, &order, looks.answers())?;
+    Ok(came_to(task_session, at, open, &outlook.summary, carried, stays))
 }
 
 /// What an order came to, as an answer.
 fn came_to(
-    bench: &Bench<'_>,
+    task_session: &TaskSession<'_>,
     at: &Arrived,
     wanted: Option<&Phase>,
     why: &str,
@@ -292,7 +292,10 @@ fn came_to(
         return (stays(String::from("interrupted")).hint("say it again to go on"), ExitStatus::Interrupted);
     }
     if let Some(held) = carried.held {
-        return (stays(format!("held: {held}")).hint(held_hint(&bench.phases, at)), ExitStatus::Blocked);
+        return (
+            stays(format!("held: {held}")).hint(held_hint(&task_session.phases, at)),
+            ExitStatus::Blocked,
+        );
     }
     if let Some(refused) = carried.refused {
         let exit = match refused.kind {
@@ -300,7 +303,7 @@ fn came_to(
             RefusedKind::Malformed => ExitStatus::Error,
             RefusedKind::Guard | RefusedKind::Late => ExitStatus::Refused,
         };
-        let hint = refused.hint.unwrap_or_else(|| ways(&bench.phases, &at.phase));
+        let hint = refused.hint.unwrap_or_else(|| ways(&task_session.phases, &at.phase));
         return (stays(refused.message).hint(hint), exit);
     }
     let elsewhere =
@@ -311,12 +314,12 @@ fn came_to(
 /// Takes a declared edge although its guard does not hold. The interpreter rehearses it first: what an override cannot
 /// do leaves no line in the transcript.
 fn force(
-    bench: &Bench<'_>,
+    task_session: &TaskSession<'_>,
     at: &Arrived,
     to: Option<&Phase>,
     reason: &str,
 ) -> Result<(Answer, ExitStatus), CommandError> {
-    let (id, phase, phases) = (at.folder.id(), &at.phase, &bench.phases);
+    let (id, phase, phases) = (at.folder.id(), &at.phase, &task_session.phases);
     let Some(to) = to.cloned().or_else(|| phases.forward(phase)) else {
         let answer = Answer::stays(id, Some(phase), format!("no edge leads forward from {phase}"));
         return Ok((answer.warned(&at.warnings).hint(ways(phases, phase)), ExitStatus::NotAllowed));
@@ -330,8 +333,8 @@ fn force(
             Err(_) => answer,
         }
     };
-    let reason = &bench.session.secrets().redact(reason);
-    let (by, why) = (bench.by.clone(), reason.to_owned());
+    let reason = &task_session.session.secrets().redact(reason);
+    let (by, why) = (task_session.by.clone(), reason.to_owned());
     let mut answers = looks.answers();
     let event = Event::Waive { instance: ROOT, to: to.name(), by: by.clone(), reason: why.clone() };
     if let Some(no) = cannot(at, event, answers.clone()) {
@@ -342,18 +345,18 @@ fn force(
         Ok(outlook) => outlook.edge(&to).map(|edge| edge.missing.clone()).unwrap_or_default(),
         Err(error) => vec![format!("malformed: {error}")],
     };
-    let line = Forced { kind: "override", by: &bench.by, reason, from: phase, to: &to, guards };
+    let line = Forced { kind: "override", by: &task_session.by, reason, from: phase, to: &to, guards };
     write::forced(&at.folder, &line).map_err(|error| task_session::disk_failure(&at.folder, &error))?;
     // The decision of this very person is recorded on the way, and looked at after that.
     answers.remove(DECIDED);
     let order = Order::Override { instance: ROOT, to: to.name(), by, reason: why };
-    let carried = bench.carry(at, &order, answers)?;
+    let carried = task_session.carry(at, &order, answers)?;
     let refused = carried.refused.is_some() || carried.denied.is_some() || carried.interrupted;
     if *phase == to && !refused && carried.held.is_none() {
-        bench.project(&at.folder, &at.run, phase, &to)?;
+        task_session.project(&at.folder, &at.run, phase, &to)?;
         return Ok((stays(format!("overridden: {reason}")).moved(&to), ExitStatus::Done));
     }
-    Ok(came_to(bench, at, Some(&to), &format!("overridden: {reason}"), carried, stays))
+    Ok(came_to(task_session, at, Some(&to), &format!("overridden: {reason}"), carried, stays))
 }
 
 /// Why the interpreter would not do what a person asks for.
@@ -407,36 +410,36 @@ pub(super) fn cannot(at: &Arrived, event: Event, actions: task_session::GateAnsw
 }
 
 /// `ftl next --auto`: each phase is run once and then looked at, until a person is needed.
-pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<ExitStatus, CommandError> {
-    let phases = &bench.phases;
+pub(super) fn auto(task_session: &TaskSession<'_>, asked: &Next) -> Result<ExitStatus, CommandError> {
+    let phases = &task_session.phases;
     let mut first = None;
     loop {
-        let at = match arrive(bench, &asked.task)? {
+        let at = match arrive(task_session, &asked.task)? {
             Ok(at) => at,
             Err(exit) => return Ok(exit),
         };
         let from = first.get_or_insert_with(|| at.phase.clone()).clone();
-        let (mut answer, mut exit) = step(bench, &at, None, None)?;
+        let (mut answer, mut exit) = step(task_session, &at, None, None)?;
         let can_work =
             exit == ExitStatus::Refused && phases.work(&at.phase).is_some() && !phases.is_decided(&at.phase);
         if can_work {
-            if let Some(denied) = words::say_phase_word(bench, &at)? {
+            if let Some(denied) = words::say_phase_word(task_session, &at)? {
                 answer.reason = denied;
             } else {
                 drop(at);
-                let at = match arrive(bench, &asked.task)? {
+                let at = match arrive(task_session, &asked.task)? {
                     Ok(at) => at,
                     Err(exit) => return Ok(exit),
                 };
-                (answer, exit) = step(bench, &at, None, None)?;
+                (answer, exit) = step(task_session, &at, None, None)?;
             }
         }
         let ended = answer.to.as_deref().filter(|_| answer.moved).or(answer.from.as_deref());
         let ended = ended.and_then(|word| phases.find(word));
         let is_last = ended.as_ref().is_some_and(|phase| phases.is_last(phase));
-        if exit == ExitStatus::Done && answer.moved && !is_last && bench.stop.times_said() == 0 {
-            if !bench.out.is_json() {
-                answer.tell(exit, bench.out)?;
+        if exit == ExitStatus::Done && answer.moved && !is_last && task_session.stop.times_said() == 0 {
+            if !task_session.out.is_json() {
+                answer.tell(exit, task_session.out)?;
             }
             continue;
         }
@@ -450,7 +453,7 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<ExitStatus, Comman
             answer.reason = format!("a person decides: {}", answer.reason);
             exit = ExitStatus::Done;
         }
-        return answer.tell(exit, bench.out);
+        return answer.tell(exit, task_session.out);
     }
 }
 

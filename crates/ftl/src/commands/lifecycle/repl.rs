@@ -20,7 +20,7 @@ use rustyline::history::{DefaultHistory, History as _};
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 
-use super::task_session::Bench;
+use super::task_session::TaskSession;
 use super::view::View;
 use super::{on, show};
 use crate::cli::{self, Cli, Subcommands};
@@ -65,15 +65,15 @@ enum Line {
 /// `ftl repl`.
 pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<ExitStatus, CommandError> {
     out.respell_with(behind_slash);
-    let bench = Bench::open(cli, out)?;
+    let task_session = TaskSession::open(cli, out)?;
     if asked.task.is_some() {
-        let id = bench.task(asked)?;
-        bench.make_current(&id)?;
+        let id = task_session.task(asked)?;
+        task_session.make_current(&id)?;
     }
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !out.is_json() {
-        typed(&bench)
+        typed(&task_session)
     } else {
-        scripted(&bench)
+        scripted(&task_session)
     }
 }
 
@@ -89,18 +89,18 @@ fn behind_slash(text: &str) -> String {
 }
 
 /// Lines of a script, to their end.
-fn scripted(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
+fn scripted(task_session: &TaskSession<'_>) -> Result<ExitStatus, CommandError> {
     let mut worst = ExitStatus::Done;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| {
             CommandError::new(format!("standard input cannot be read: {error}"), "it must be UTF-8 text")
         })?;
-        match obey(bench, &line)? {
+        match obey(task_session, &line)? {
             Some(ExitStatus::Done) => {}
             Some(exit) => worst = exit,
             None => break,
         }
-        if bench.stop.times_said() > 0 {
+        if task_session.stop.times_said() > 0 {
             return Ok(ExitStatus::Interrupted);
         }
     }
@@ -113,29 +113,29 @@ fn config() -> Result<Config, ReadlineError> {
 }
 
 /// Lines that a person types.
-fn typed(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
+fn typed(task_session: &TaskSession<'_>) -> Result<ExitStatus, CommandError> {
     let cannot = |error: ReadlineError| {
         CommandError::new(format!("the terminal cannot be read: {error}"), "run it in another one")
     };
     let config = config().map_err(cannot)?;
     let mut editor: Editor<Words, DefaultHistory> = Editor::with_config(config).map_err(cannot)?;
-    editor.set_helper(Some(Words::of(&bench.phases)));
-    let file = bench.session.place().store().join("repl.history");
+    editor.set_helper(Some(Words::of(&task_session.phases)));
+    let file = task_session.session.place().store().join("repl.history");
     // The first time there is none.
     let _ = editor.load_history(&file);
-    greet(bench)?;
+    greet(task_session)?;
     loop {
-        match editor.readline(&prompt(bench)) {
+        match editor.readline(&prompt(task_session)) {
             Ok(line) => {
-                let ended = obey(bench, &line)?;
-                bench.stop.take_back();
+                let ended = obey(task_session, &line)?;
+                task_session.stop.take_back();
                 // The task goes on where the history cannot be kept.
                 let _ = editor.history_mut().save(&file);
                 if ended.is_none() {
                     return Ok(ExitStatus::Done);
                 }
             }
-            Err(ReadlineError::Interrupted) => bench.out.text("/quit or Ctrl-D ends it\n")?,
+            Err(ReadlineError::Interrupted) => task_session.out.text("/quit or Ctrl-D ends it\n")?,
             Err(ReadlineError::Eof) => return Ok(ExitStatus::Done),
             Err(error) => return Err(cannot(error)),
         }
@@ -143,19 +143,19 @@ fn typed(bench: &Bench<'_>) -> Result<ExitStatus, CommandError> {
 }
 
 /// Prints what a person sees first.
-fn greet(bench: &Bench<'_>) -> Result<(), CommandError> {
-    bench.out.text("/help lists the commands; other lines are notes\n")?;
-    match bench.task(&TaskArg::default()) {
-        Ok(_) => show::run(bench.cli, &TaskArg::default(), bench.out).map(|_| ()),
-        Err(failure) => bench.out.text(&format!("{}; {}\n", failure.message, failure.hint)),
+fn greet(task_session: &TaskSession<'_>) -> Result<(), CommandError> {
+    task_session.out.text("/help lists the commands; other lines are notes\n")?;
+    match task_session.task(&TaskArg::default()) {
+        Ok(_) => show::run(task_session.cli, &TaskArg::default(), task_session.out).map(|_| ()),
+        Err(failure) => task_session.out.text(&format!("{}; {}\n", failure.message, failure.hint)),
     }
 }
 
 /// The task and where it stands.
-fn prompt(bench: &Bench<'_>) -> String {
-    let Ok(id) = bench.task(&TaskArg::default()) else { return String::from("ftl> ") };
-    let folder = TaskFolder::of(bench.session.place(), &id);
-    match bench.standing(&folder) {
+fn prompt(task_session: &TaskSession<'_>) -> String {
+    let Ok(id) = task_session.task(&TaskArg::default()) else { return String::from("ftl> ") };
+    let folder = TaskFolder::of(task_session.session.place(), &id);
+    match task_session.standing(&folder) {
         Ok(registry::TaskStanding::Unknown { phase } | registry::TaskStanding::Agrees { phase, .. }) => {
             format!("{id} {phase}> ")
         }
@@ -165,38 +165,38 @@ fn prompt(bench: &Bench<'_>) -> String {
 }
 
 /// Does what a line says; `None` at the end.
-fn obey(bench: &Bench<'_>, line: &str) -> Result<Option<ExitStatus>, CommandError> {
+fn obey(task_session: &TaskSession<'_>, line: &str) -> Result<Option<ExitStatus>, CommandError> {
     let exit = match read(line) {
         Line::Nothing => ExitStatus::Done,
         Line::Quit => return Ok(None),
         Line::Help => {
-            help(bench.out)?;
+            help(task_session.out)?;
             ExitStatus::Done
         }
-        Line::Task(name) => print_outcome(bench, switch(bench, &name)),
-        Line::Note(text) => print_outcome(bench, note(bench, &text)),
+        Line::Task(name) => print_outcome(task_session, switch(task_session, &name)),
+        Line::Note(text) => print_outcome(task_session, note(task_session, &text)),
         Line::Do(asked) => {
-            let exit = print_outcome(bench, on(bench, &asked));
-            if !bench.out.is_json() && exit == ExitStatus::Done {
-                what_next(bench)?;
+            let exit = print_outcome(task_session, on(task_session, &asked));
+            if !task_session.out.is_json() && exit == ExitStatus::Done {
+                what_next(task_session)?;
             }
             exit
         }
         Line::Wrong(message) => {
-            bench.out.error(&CommandError::usage(message, "/help lists the commands"));
+            task_session.out.error(&CommandError::usage(message, "/help lists the commands"));
             ExitStatus::Usage
         }
     };
     Ok(Some(exit))
 }
 
-fn print_outcome(bench: &Bench<'_>, done: Result<ExitStatus, CommandError>) -> ExitStatus {
-    done.unwrap_or_else(|failure| bench.out.failed(&failure))
+fn print_outcome(task_session: &TaskSession<'_>, done: Result<ExitStatus, CommandError>) -> ExitStatus {
+    done.unwrap_or_else(|failure| task_session.out.failed(&failure))
 }
 
 /// What is missing and what to do, after a command that went well.
-fn what_next(bench: &Bench<'_>) -> Result<(), CommandError> {
-    let Ok(view) = View::new(bench.cli, &TaskArg::default()) else { return Ok(()) };
+fn what_next(task_session: &TaskSession<'_>) -> Result<(), CommandError> {
+    let Ok(view) = View::new(task_session.cli, &TaskArg::default()) else { return Ok(()) };
     let Ok(seen) = view.stands() else { return Ok(()) };
     let Ok(outlook) = view.outlook(&seen) else { return Ok(()) };
     let hint = paint(paint::HINT, "next:");
@@ -207,7 +207,7 @@ fn what_next(bench: &Bench<'_>) -> Result<(), CommandError> {
         }
         (None, None) => String::from("/redo PHASE opens it again"),
     };
-    bench.out.text(&format!("{hint} {}\n", paint::lines(&way)))
+    task_session.out.text(&format!("{hint} {}\n", paint::lines(&way)))
 }
 
 fn help(out: &Out) -> Result<(), CommandError> {
@@ -219,22 +219,22 @@ fn help(out: &Out) -> Result<(), CommandError> {
     out.text(&rows)
 }
 
-fn switch(bench: &Bench<'_>, name: &str) -> Result<ExitStatus, CommandError> {
-    let id = bench.task(&TaskArg { task: Some(name.to_owned()) })?;
-    bench.make_current(&id)?;
-    show::run(bench.cli, &TaskArg::default(), bench.out)
+fn switch(task_session: &TaskSession<'_>, name: &str) -> Result<ExitStatus, CommandError> {
+    let id = task_session.task(&TaskArg { task: Some(name.to_owned()) })?;
+    task_session.make_current(&id)?;
+    show::run(task_session.cli, &TaskArg::default(), task_session.out)
 }
 
 /// Writes what is no command into the task's transcript.
-fn note(bench: &Bench<'_>, text: &str) -> Result<ExitStatus, CommandError> {
-    let id = bench.task(&TaskArg::default())?;
-    let _turn = bench.turn(&id)?;
-    let folder = TaskFolder::of(bench.session.place(), &id);
+fn note(task_session: &TaskSession<'_>, text: &str) -> Result<ExitStatus, CommandError> {
+    let id = task_session.task(&TaskArg::default())?;
+    let _turn = task_session.turn(&id)?;
+    let folder = TaskFolder::of(task_session.session.place(), &id);
     let line = Json::object([
         ("ts", Json::from(write::now())),
         ("kind", Json::from("note")),
-        ("by", Json::from(bench.by.as_str())),
-        ("text", Json::from(bench.session.secrets().redact(text))),
+        ("by", Json::from(task_session.by.as_str())),
+        ("text", Json::from(task_session.session.secrets().redact(text))),
     ]);
     folder.add_line(TRANSCRIPT, &line).map_err(|error| super::task_session::disk_failure(&folder, &error))?;
     Ok(ExitStatus::Done)

@@ -17,7 +17,7 @@ use ftl_language::library::Library;
 use ftl_lifecycle::binding::Bindings;
 use ftl_lifecycle::folder::{self, STATE, TaskIdError};
 use ftl_lifecycle::gate_answers::Looks;
-use ftl_lifecycle::registry::{self, DeskError, TaskInfo, TaskStanding, Turn};
+use ftl_lifecycle::registry::{self, RegistryError, TaskInfo, TaskStanding, Turn};
 use ftl_lifecycle::{Malformed, Phase, Phases, TaskFolder, TaskId};
 use ftl_records::Records;
 use ftl_store::order::{Order, Refused};
@@ -32,7 +32,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The session, the output and the person of one command.
-pub(super) struct Bench<'a> {
+pub(super) struct TaskSession<'a> {
     pub(super) cli: &'a GlobalArgs,
     pub(super) out: &'a Out,
     pub(super) session: Session,
@@ -109,15 +109,15 @@ pub(super) struct Carried {
     pub(super) machine: ReplayedRun,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> TaskSession<'a> {
     /// Opens what a person's command needs. An agent gets nowhere.
-    pub(super) fn open(cli: &'a GlobalArgs, out: &'a Out) -> Result<Bench<'a>, CommandError> {
+    pub(super) fn open(cli: &'a GlobalArgs, out: &'a Out) -> Result<TaskSession<'a>, CommandError> {
         let place = session::place(cli)?;
         let by = session::speaker(cli, &place)?;
         let session = session::open(cli)?;
         let stop = signals::stop(out)?;
         let phases = phases(session.library())?;
-        Ok(Bench { cli, out, session, stop, by, phases })
+        Ok(TaskSession { cli, out, session, stop, by, phases })
     }
 
     /// A phase as a person types it.
@@ -125,13 +125,13 @@ impl<'a> Bench<'a> {
         find_phase(&self.phases, word)
     }
 
-    fn paper(&self) -> Result<&Records, CommandError> {
+    fn records(&self) -> Result<&Records, CommandError> {
         Ok(self.session.records())
     }
 
     /// The task that is meant.
     pub(super) fn task(&self, asked: &TaskArg) -> Result<TaskId, CommandError> {
-        let current = registry::current(&**self.paper()?.store()).map_err(|error| store_failure(&error))?;
+        let current = registry::current(&**self.records()?.store()).map_err(|error| store_failure(&error))?;
         choose(self.session.place(), asked.task.as_deref(), current)
     }
 
@@ -154,11 +154,11 @@ impl<'a> Bench<'a> {
     }
 
     pub(super) fn know(&self, id: &TaskId, known: &TaskInfo) -> Result<(), CommandError> {
-        registry::know(&**self.paper()?.store(), id, known).map_err(|error| store_failure(&error))
+        registry::know(&**self.records()?.store(), id, known).map_err(|error| store_failure(&error))
     }
 
     pub(super) fn make_current(&self, id: &TaskId) -> Result<(), CommandError> {
-        registry::set_current(&**self.paper()?.store(), id).map_err(|error| store_failure(&error))
+        registry::set_current(&**self.records()?.store(), id).map_err(|error| store_failure(&error))
     }
 
     /// Where a task is, by its file and by its journal.
@@ -173,7 +173,7 @@ impl<'a> Bench<'a> {
             looked = look(&self.session, run)?;
             Ok(looked.as_ref().and_then(|looked| registry::phase_of(&looked.run, &self.phases)))
         };
-        let standing = registry::standing(&**self.paper()?.store(), folder, &self.phases, &mut look);
+        let standing = registry::standing(&**self.records()?.store(), folder, &self.phases, &mut look);
         let standing = standing.map_err(|trouble: TaskSessionError| trouble.0)?;
         Ok((standing, looked))
     }
@@ -202,7 +202,7 @@ impl<'a> Bench<'a> {
         let disk = |error: Malformed| malformed_failure(&error);
         let state = folder.digest(STATE).map_err(disk)?.map(|digest| digest.to_string());
         self.know(folder.id(), &TaskInfo { run: run.clone(), state })?;
-        registry::see_all(&**self.paper()?.store(), folder).map_err(|error| store_failure(&error))?;
+        registry::see_all(&**self.records()?.store(), folder).map_err(|error| store_failure(&error))?;
         let adoption = registry::adoption(folder, phase, &self.by, &self.phases);
         self.open_run(&run, &registry::brief(folder), Some(adoption))?;
         Ok(run)
@@ -218,7 +218,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(), CommandError> {
         match lags {
             Some(from) => self.project(folder, run, from, phase),
-            None => registry::remember(&**self.paper()?.store(), folder, run, &self.phases)
+            None => registry::remember(&**self.records()?.store(), folder, run, &self.phases)
                 .map_err(|error| desk_failure(&error)),
         }
     }
@@ -231,7 +231,7 @@ impl<'a> Bench<'a> {
         from: &Phase,
         to: &Phase,
     ) -> Result<(), CommandError> {
-        registry::project(&**self.paper()?.store(), folder, run, (from, to), &self.phases)
+        registry::project(&**self.records()?.store(), folder, run, (from, to), &self.phases)
             .map_err(|error| desk_failure(&error))
     }
 
@@ -284,7 +284,7 @@ impl<'a> Bench<'a> {
             CommandError::new(message, hint)
         })?;
         let bindings =
-            registry::see_all(&**self.paper()?.store(), &folder).map_err(|error| store_failure(&error))?;
+            registry::see_all(&**self.records()?.store(), &folder).map_err(|error| store_failure(&error))?;
         self.make_current(&id)?;
         Ok(Arrived { folder, run, phase, machine, bindings, warnings, resumed, _turn: turn })
     }
@@ -456,8 +456,8 @@ fn denial(entry: &Entry) -> Option<String> {
 /// A failure on the way through the journal.
 pub(super) struct TaskSessionError(pub(super) CommandError);
 
-impl From<DeskError> for TaskSessionError {
-    fn from(error: DeskError) -> TaskSessionError {
+impl From<RegistryError> for TaskSessionError {
+    fn from(error: RegistryError) -> TaskSessionError {
         TaskSessionError(desk_failure(&error))
     }
 }
@@ -472,13 +472,13 @@ fn look(session: &Session, run: &RunId) -> Result<Option<ReplayedRun>, TaskSessi
 }
 
 /// What went wrong with a task or its run, as a failure of a command.
-pub(super) fn desk_failure(error: &DeskError) -> CommandError {
+pub(super) fn desk_failure(error: &RegistryError) -> CommandError {
     match error {
-        DeskError::Malformed(malformed) => malformed_failure(malformed),
-        DeskError::Disk(message) => {
+        RegistryError::Malformed(malformed) => malformed_failure(malformed),
+        RegistryError::Disk(message) => {
             CommandError::new(message, "see whether there is room, and who may write there")
         }
-        DeskError::Store(error) => store_failure(error),
+        RegistryError::Store(error) => store_failure(error),
     }
 }
 

@@ -13,7 +13,7 @@ use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
 use super::next::{Answer, Guard, arrive, held_hint};
-use super::task_session::{Arrived, Bench, Carried, GateAnswers};
+use super::task_session::{Arrived, Carried, GateAnswers, TaskSession};
 use crate::tasks::{Accept, RevertArgs, TaskArg};
 
 /// A reason that is given has words in it.
@@ -72,86 +72,105 @@ fn not_here(phases: &Phases, at: &Arrived, word: &str) -> (Answer, ExitStatus) {
 
 /// Comes to a task whose phase takes a word; how the command ends where it does not.
 fn arrive_to_say(
-    bench: &Bench<'_>,
+    task_session: &TaskSession<'_>,
     task: &TaskArg,
     word: &str,
 ) -> Result<Result<Arrived, ExitStatus>, CommandError> {
-    let at = match arrive(bench, task)? {
-        Ok(at) if bench.phases.hears(&at.phase, word) => return Ok(Ok(at)),
+    let at = match arrive(task_session, task)? {
+        Ok(at) if task_session.phases.hears(&at.phase, word) => return Ok(Ok(at)),
         Ok(at) => at,
         Err(exit) => return Ok(Err(exit)),
     };
-    let (answer, exit) = not_here(&bench.phases, &at, word);
-    answer.tell(exit, bench.out).map(Err)
+    let (answer, exit) = not_here(&task_session.phases, &at, word);
+    answer.tell(exit, task_session.out).map(Err)
 }
 
 fn say(
-    bench: &Bench<'_>,
+    task_session: &TaskSession<'_>,
     at: &Arrived,
     word: &str,
     reason: &str,
     options: Fields,
 ) -> Result<Carried, CommandError> {
-    let (by, reason) = (bench.by.clone(), reason.to_owned());
+    let (by, reason) = (task_session.by.clone(), reason.to_owned());
     let order = Order::Say { instance: ROOT, word: Name::from(word), by, reason, options };
-    bench.carry(at, &order, GateAnswers::new())
+    task_session.carry(at, &order, GateAnswers::new())
 }
 
 /// Says the word of the phase; why it was refused, if it was.
-pub(super) fn say_phase_word(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, CommandError> {
-    let Some(word) = bench.phases.work(&at.phase) else {
+pub(super) fn say_phase_word(
+    task_session: &TaskSession<'_>,
+    at: &Arrived,
+) -> Result<Option<String>, CommandError> {
+    let Some(word) = task_session.phases.work(&at.phase) else {
         return Ok(Some(String::from("nothing is to be done")));
     };
-    let carried = say(bench, at, word, "", Fields::new())?;
+    let carried = say(task_session, at, word, "", Fields::new())?;
     let refused = carried.refused.map(|refused| refused.message);
     let interrupted = carried.interrupted.then(|| String::from("interrupted"));
     Ok(interrupted.or(refused).or(carried.denied).or(carried.held))
 }
 
 /// `ftl plan`, `ftl review`, `ftl codegen`, `ftl test`.
-pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, word: &str) -> Result<ExitStatus, CommandError> {
-    let mut at = match arrive_to_say(bench, asked, word)? {
+pub(super) fn work(
+    task_session: &TaskSession<'_>,
+    asked: &TaskArg,
+    word: &str,
+) -> Result<ExitStatus, CommandError> {
+    let mut at = match arrive_to_say(task_session, asked, word)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
     if let Some(held) = at.hold_reason() {
         let answer = Answer::stays(at.folder.id(), Some(&at.phase), format!("held: {held}"));
-        let hint = held_hint(&bench.phases, &at);
-        return answer.warned(&at.warnings).hint(hint).tell(ExitStatus::Blocked, bench.out);
+        let hint = held_hint(&task_session.phases, &at);
+        return answer.warned(&at.warnings).hint(hint).tell(ExitStatus::Blocked, task_session.out);
     }
-    let carried = once(bench, &mut at, word, "")?;
-    report(bench, &at, word, carried)
+    let carried = once(task_session, &mut at, word, "")?;
+    report(task_session, &at, word, carried)
 }
 
 /// Says a word, unless an earlier command had said it and it was just brought to its end.
-fn once(bench: &Bench<'_>, at: &mut Arrived, word: &str, reason: &str) -> Result<Carried, CommandError> {
+fn once(
+    task_session: &TaskSession<'_>,
+    at: &mut Arrived,
+    word: &str,
+    reason: &str,
+) -> Result<Carried, CommandError> {
     match at.resumed.take().filter(|resumed| resumed.was(word)) {
         Some(resumed) => Ok(resumed.carried),
-        None => say(bench, at, word, reason, Fields::new()),
+        None => say(task_session, at, word, reason, Fields::new()),
     }
 }
 
 /// What a word came to: what it left, and what the guards say now.
-fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Result<ExitStatus, CommandError> {
-    let (id, phases) = (at.folder.id(), &bench.phases);
+fn report(
+    task_session: &TaskSession<'_>,
+    at: &Arrived,
+    word: &str,
+    carried: Carried,
+) -> Result<ExitStatus, CommandError> {
+    let (id, phases) = (at.folder.id(), &task_session.phases);
     let stays = |reason: String| Answer::stays(id, Some(&at.phase), reason).warned(&at.warnings);
     if carried.phase != at.phase {
-        return stays(format!("{word} was said")).moved(&carried.phase).tell(ExitStatus::Done, bench.out);
+        return stays(format!("{word} was said"))
+            .moved(&carried.phase)
+            .tell(ExitStatus::Done, task_session.out);
     }
     if carried.interrupted {
         return stays(String::from("interrupted"))
             .hint("say it again to go on")
-            .tell(ExitStatus::Interrupted, bench.out);
+            .tell(ExitStatus::Interrupted, task_session.out);
     }
     if let Some(held) = carried.held {
         return stays(format!("held: {held}"))
             .hint(held_hint(phases, at))
-            .tell(ExitStatus::Blocked, bench.out);
+            .tell(ExitStatus::Blocked, task_session.out);
     }
     let denied = carried.refused.map(|refused| refused.message).or(carried.denied);
     if let Some(denied) = denied {
         let hint = format!("`ftl log {id}` shows what was tried; nothing of the task was changed by it");
-        return stays(denied).hint(hint).tell(ExitStatus::Refused, bench.out);
+        return stays(denied).hint(hint).tell(ExitStatus::Refused, task_session.out);
     }
     let artifacts = phases.artifacts(&at.phase);
     let written: Vec<&str> = artifacts.into_iter().filter(|name| at.folder.has(name)).collect();
@@ -164,8 +183,8 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
         }
         Err(error) => (None, error.to_string(), Vec::new()),
     };
-    if bench.out.is_json() {
-        bench.out.json(&json!({
+    if task_session.out.is_json() {
+        task_session.out.json(&json!({
             "task": id.as_str(),
             "phase": at.phase.word(),
             "word": word,
@@ -184,31 +203,31 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
         |to| format!("`ftl next` goes to {to}"),
     );
     let name = paint(paint::STRONG, id.as_str());
-    bench.out.text(&format!("task {name} in {}: {}\n{hint} {way}\n", at.phase, safe(&summary)))?;
+    task_session.out.text(&format!("task {name} in {}: {}\n{hint} {way}\n", at.phase, safe(&summary)))?;
     Ok(ExitStatus::Done)
 }
 
 /// `ftl accept`.
-pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<ExitStatus, CommandError> {
+pub(super) fn accept(task_session: &TaskSession<'_>, asked: &Accept) -> Result<ExitStatus, CommandError> {
     let options = decision(asked)?;
-    known_route(&bench.phases, asked)?;
-    let at = match arrive_to_say(bench, &asked.task, "accept")? {
+    known_route(&task_session.phases, asked)?;
+    let at = match arrive_to_say(task_session, &asked.task, "accept")? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
     let reason = asked.reason.as_deref().unwrap_or_default();
-    let carried = say(bench, &at, "accept", reason, options)?;
+    let carried = say(task_session, &at, "accept", reason, options)?;
     let is_refused = carried.refused.is_some() || carried.denied.is_some() || carried.held.is_some();
     if is_refused || carried.interrupted || carried.phase != at.phase {
-        return report(bench, &at, "accept", carried);
+        return report(task_session, &at, "accept", carried);
     }
-    if bench.out.is_json() {
-        bench.out.json(&json!({
+    if task_session.out.is_json() {
+        task_session.out.json(&json!({
             "task": at.folder.id().as_str(),
             "phase": at.phase.word(),
             "verdict": asked.verdict,
             "route": asked.route,
-            "by": bench.by,
+            "by": task_session.by,
             "path": at.folder.display_path(DECISION),
             "warnings": at.warnings,
         }))?;
@@ -219,16 +238,16 @@ pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<ExitStatus, Co
     let text = format!(
         "task {name}: {} is recorded, by {}\n{hint} `ftl next` carries it out\n",
         asked.verdict,
-        safe(&bench.by)
+        safe(&task_session.by)
     );
-    bench.out.text(&text)?;
+    task_session.out.text(&text)?;
     Ok(ExitStatus::Done)
 }
 
 /// `ftl revert`.
-pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<ExitStatus, CommandError> {
+pub(super) fn revert(task_session: &TaskSession<'_>, asked: &RevertArgs) -> Result<ExitStatus, CommandError> {
     not_blank(asked.reason.as_deref())?;
-    let mut at = match arrive_to_say(bench, &asked.task, "revert")? {
+    let mut at = match arrive_to_say(task_session, &asked.task, "revert")? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
@@ -239,19 +258,19 @@ pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<ExitStatus
         let Some(reason) = reason else {
             return Err(CommandError::usage("no reason is given", "say why: ftl revert --reason \"…\""));
         };
-        let carried = say(bench, &at, "revert", reason, Fields::new())?;
+        let carried = say(task_session, &at, "revert", reason, Fields::new())?;
         if carried.phase != at.phase {
             let answer = Answer::stays(at.folder.id(), Some(&at.phase), reason).moved(&carried.phase);
             let answer = answer.warned(&at.warnings).hint("a second `ftl revert` undoes it");
-            return answer.tell(ExitStatus::Done, bench.out);
+            return answer.tell(ExitStatus::Done, task_session.out);
         }
-        return report(bench, &at, "revert", carried);
+        return report(task_session, &at, "revert", carried);
     }
     if let Some(moved) = at.resumed.as_ref().filter(|resumed| resumed.moved().is_some()) {
         // The revert that an earlier command had asked for brought the task here.
         let answer = Answer::stays(at.folder.id(), Some(&moved.from), reason.unwrap_or("revert"));
-        return answer.moved(&at.phase).warned(&at.warnings).tell(ExitStatus::Done, bench.out);
+        return answer.moved(&at.phase).warned(&at.warnings).tell(ExitStatus::Done, task_session.out);
     }
-    let carried = once(bench, &mut at, "revert", reason.unwrap_or_default())?;
-    report(bench, &at, "revert", carried)
+    let carried = once(task_session, &mut at, "revert", reason.unwrap_or_default())?;
+    report(task_session, &at, "revert", carried)
 }

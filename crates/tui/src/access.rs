@@ -153,7 +153,7 @@ impl Shown {
 }
 
 /// What is read and where orders go.
-pub(crate) struct Desk {
+pub(crate) struct StoreAccess {
     session: Session,
     runs: Runs,
     by: String,
@@ -166,10 +166,10 @@ pub(crate) struct Desk {
     pub(crate) shown: Shown,
 }
 
-impl Desk {
-    pub(crate) fn open(session: Session, by: String, documents: Box<dyn Documents>) -> Desk {
+impl StoreAccess {
+    pub(crate) fn open(session: Session, by: String, documents: Box<dyn Documents>) -> StoreAccess {
         let runs = Runs::new(session.store().clone(), session.library().clone());
-        Desk {
+        StoreAccess {
             session,
             runs,
             by,
