@@ -205,7 +205,7 @@ fn with_a_framework_memory_is_still_injected_and_its_use_counted() {
         "memory",
         "add-failure",
         "--json",
-        &lesson("used", "login breaks when the session is missing"),
+        &lesson("used", "login build breaks when the session is missing"),
     ])
     .code(0);
     dir.ftl(&[

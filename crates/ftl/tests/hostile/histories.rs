@@ -9,9 +9,13 @@ use serde_json::Value as Json;
 use crate::delivery::{GO, prepare, repository};
 use crate::support::{Dir, until};
 
+/// Has a person do something in their checkout: no command of the agent, whose commits are known by their committer.
+const AS_PERSON: &str =
+    "cd ../../.. && unset GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL";
+
 /// Has a task done during which a person does this in their checkout; the work stays on its branch because of that.
 fn stays(dir: &Dir, person: &str, why: &[&str]) {
-    prepare(dir, &format!("cd ../../.. && {person}"));
+    prepare(dir, &format!("{AS_PERSON} && {person}"));
     let ended = dir.ftl(&GO).code(3);
     assert_stays(dir, &ended.json(), why);
     // There is nothing left to do, and nothing to hold on to.
@@ -106,7 +110,7 @@ fn a_shallow_clone() {
     dir.git(&["config", "user.name", "Ada"]);
     dir.git(&["config", "user.email", "ada@example.org"]);
     // As it is, work is delivered; also when the person has committed meanwhile.
-    prepare(&dir, "cd ../../.. && echo z > z.txt && git add z.txt && git commit -qm mine");
+    prepare(&dir, &format!("{AS_PERSON} && echo z > z.txt && git add z.txt && git commit -qm mine"));
     let json = dir.ftl(&GO).code(0).json();
     assert_eq!(json["report"]["delivered"]["status"], "landed", "{json:#}");
     dir.git(&["reset", "-q", "--hard", "origin/main"]);

@@ -481,7 +481,7 @@ fn a_settings_file_that_is_not_the_repositorys_own_is_named() {
         .write("sub/.ftl/config.toml", "[agents.x]\nkind = \"scripted\"\nscript = \"s\"\n");
     let mut command = dir.command(&["config"]);
     command.current_dir(dir.path("sub"));
-    ended(command).code(0).says(&["note", "sub/.ftl", "--repo"]);
+    ended(command).code(4).says(&["note", "sub/.ftl", "stands in a subfolder", "--repo"]);
     let said = dir.ftl(&["config"]).code(0);
     assert!(!said.err.contains("--repo"), "{said:#?}");
 }
