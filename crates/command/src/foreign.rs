@@ -20,7 +20,7 @@ pub const FOREIGN_LIMITS: [(&str, u64); 4] =
     [("tokens", 1_000_000), ("money", 5_000_000), ("time", 2 * 3_600_000), ("turns", 400)];
 
 /// The longest answer that is read from the terminal.
-const MAX_ANSWER_BYTES: u64 = 64;
+const MAX_ANSWER_BYTES: usize = 64;
 
 /// Refuses a person's word that an agent has typed.
 pub fn not_typed_by_agent() -> Result<(), CommandError> {
@@ -54,9 +54,13 @@ fn confirm(sign: &ForeignSign) -> bool {
 
 fn line_of(terminal: &mut File) -> String {
     let mut line = String::new();
-    let mut bytes = terminal.take(MAX_ANSWER_BYTES).bytes();
-    while let Some(Ok(byte)) = bytes.next().filter(|byte| !matches!(byte, Ok(b'\n'))) {
-        line.push(char::from(byte));
+    // A byte at a time: what is typed behind the line is not ours to read.
+    let mut byte = [0];
+    while line.len() < MAX_ANSWER_BYTES
+        && terminal.read(&mut byte).is_ok_and(|count| count == 1)
+        && byte != *b"\n"
+    {
+        line.push(char::from(byte[0]));
     }
     line
 }

@@ -323,7 +323,7 @@ mod tests {
             Sandboxes::at(SandboxLevel::Full, SandboxSettings::default(), &StateFolder::at(top.clone()));
         let folder = tree.join("src");
         let rules = sandboxes.make(inhabitant(&folder, &[])).rules;
-        assert_eq!(rules.write, [tree.clone()]);
+        assert_eq!(rules.write, std::slice::from_ref(&tree));
         assert!(rules.hide.contains(&top));
         let pointer = tree.join(".git");
         assert_eq!(rules.binds, [BindMount { from: pointer.clone(), to: pointer, writable: false }]);

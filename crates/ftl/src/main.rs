@@ -146,14 +146,14 @@ pub(crate) fn perform(
             commands::audit::run(cli, id.as_deref(), out)
         }
         Subcommands::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, out),
-        Subcommands::Task(Group { verb: None }) => cli::help(&out, "task", ExitStatus::Usage),
+        Subcommands::Task(Group { verb: None }) => cli::help(out, "task", ExitStatus::Usage),
         Subcommands::Campaign(Group { verb: Some(Campaign::Run(asked)) }) => {
             commands::flow::campaign(cli, asked, out)
         }
         Subcommands::Campaign(Group { verb: Some(Campaign::Verb(asked)) }) => {
             ftl_compat::campaign(cli, asked, out)
         }
-        Subcommands::Campaign(Group { verb: None }) => cli::help(&out, "campaign", ExitStatus::Error),
+        Subcommands::Campaign(Group { verb: None }) => cli::help(out, "campaign", ExitStatus::Error),
         Subcommands::Code(asked) => commands::code::run(cli, asked, out),
         Subcommands::Lifecycle(asked) => commands::lifecycle::run(cli, asked, out),
         Subcommands::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, out),

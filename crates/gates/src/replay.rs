@@ -42,7 +42,7 @@ impl Replay {
             }
             match part(&path, brief) {
                 FileRole::Test | FileRole::Snapshot | FileRole::Hook if is_old => {
-                    replay.files.put_back.push(path)
+                    replay.files.put_back.push(path);
                 }
                 FileRole::Fixture | FileRole::Targets | FileRole::VerifyScript if is_old => {
                     replay.files.put_back.push(path);

@@ -124,11 +124,10 @@ impl Scale<'_, '_> {
         }
         let (all, shared) = lines.iter().fold((0.0, 0.0), |sum, line| (sum.0 + line.0, sum.1 + line.1));
         let most = lines.iter().fold(0.0_f64, |most, (all, _)| most.max(*all));
-        let share = |(all, shared): &(f64, f64)| if *all > 0.0 { shared / all } else { 0.0 };
-        evidence.told = share(&(all, shared));
+        evidence.told = share_of(all, shared);
         evidence.shared = shared;
         let telling = lines.iter().filter(|(all, _)| *all >= most * LINE_SHARE);
-        evidence.told_line = telling.map(share).fold(0.0, f64::max);
+        evidence.told_line = telling.map(|(all, shared)| share_of(*all, *shared)).fold(0.0, f64::max);
         Ok(())
     }
 
@@ -179,4 +178,9 @@ fn best_window<'t>(found: &[(usize, &'t str, f64, f64)]) -> (f64, BTreeSet<&'t s
         }
     }
     (best.0, found[best.1].iter().map(|(_, term, ..)| *term).collect())
+}
+
+/// The share of a weight; nothing of no weight.
+fn share_of(all: f64, shared: f64) -> f64 {
+    if all > 0.0 { shared / all } else { 0.0 }
 }

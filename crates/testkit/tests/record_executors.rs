@@ -46,7 +46,7 @@ impl Fixture {
         let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
         let (admission, given) = (workshop.admission().clone(), ExecutorOptions::default());
         let secrets = Arc::default();
-        let records = RecordAccess { records: records, routes: Routes::default() };
+        let records = RecordAccess { records, routes: Routes::default() };
         let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
         let workshop = workshop.with_executors(&Arc::new(resources));
         Fixture { folder, workshop, entry: 0 }

@@ -57,7 +57,7 @@ impl Fixture {
         let workshop = ExecutorPool::new(Width::default());
         let (admission, given) = (workshop.admission().clone(), ExecutorOptions::default());
         let secrets = Arc::default();
-        let records = RecordAccess { records: records, routes: Routes::default() };
+        let records = RecordAccess { records, routes: Routes::default() };
         let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
         let workshop = workshop.with_executors(&Arc::new(resources));
         let mut fixture = Fixture { folder, workshop, entry: 0 };

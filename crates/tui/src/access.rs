@@ -152,13 +152,16 @@ impl Shown {
     }
 }
 
+/// What was looked at the last time: the version of the store, the screen, the run, the task, the entry.
+type Looked = (u64, Screen, Option<String>, Option<String>, Option<u64>);
+
 /// What is read and where orders go.
 pub(crate) struct StoreAccess {
     session: Session,
     runs: Runs,
     by: String,
     documents: Box<dyn Documents>,
-    seen: Option<(u64, Screen, Option<String>, Option<String>, Option<u64>)>,
+    seen: Option<Looked>,
     /// What lessons are looked for; all of them where it is empty.
     recall: String,
     /// When it was last said that somebody looks.
@@ -332,7 +335,7 @@ impl StoreAccess {
     }
 
     /// Leaves an order; what to say of it.
-    pub(crate) fn send(&mut self, run: &str, order: Json, name: &str) -> String {
+    pub(crate) fn send(&mut self, run: &str, order: &Json, name: &str) -> String {
         self.seen = None;
         let sent = || -> Result<(), CommandError> {
             let gone = || CommandError::new(format!("there is no run `{run}`"), "look at the runs");

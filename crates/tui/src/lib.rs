@@ -69,7 +69,7 @@ fn turn(access: &mut StoreAccess, terminal: &mut ratatui::DefaultTerminal) -> st
         match state.take(key, &access.shown) {
             Effect::None => {}
             Effect::Quit => return Ok(()),
-            Effect::Send { run, order, name } => state.note = access.send(&run, order, &name),
+            Effect::Send { run, order, name } => state.note = access.send(&run, &order, &name),
             Effect::Recall(words) => access.recall(&words),
             Effect::Look(words) => {
                 state.note = access.look(&words);

@@ -142,7 +142,7 @@ impl State {
             'x' => return self.begin(shown, &["put_away"]),
             'c' => {
                 self.note =
-                    shown.actions(self).first().map(|(_, one)| one.command.clone()).unwrap_or_default()
+                    shown.actions(self).first().map(|(_, one)| one.command.clone()).unwrap_or_default();
             }
             _ => {}
         }

@@ -173,7 +173,8 @@ mod tests {
     fn what_writes_is_json_from_our_own_page() {
         let own = ("origin", "http://localhost:7717");
         let json = ("content-type", "application/json");
-        let cases: [(&[(&str, &str)], bool, u16); 13] = [
+        type Header<'a> = (&'a str, &'a str);
+        let cases: [(&[Header<'_>], bool, u16); 13] = [
             (&[own, json], true, 200),
             (&[own, ("content-type", "application/json; charset=utf-8")], true, 200),
             (&[json], true, 403),

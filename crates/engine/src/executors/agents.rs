@@ -202,12 +202,8 @@ impl Agents {
         asked.feedback = self.feedback(asked.role, job, asked.feedback.take())?;
         let (folder, write) = self.site(asked.role, job)?;
         let calls = self.calls(asked.form, job);
-        let allowance = ToolAllowance {
-            tools: tools(asked.form, &write, calls),
-            write,
-            calls,
-            ..ToolAllowance::default()
-        };
+        let tools = tools(asked.form, &write, calls);
+        let allowance = ToolAllowance { tools, write, calls, ..ToolAllowance::default() };
         let answer = Schema::new(shape(asked.role, &asked.form.answer)).map_err(could_not)?;
         let filling = Filling {
             role,
@@ -223,8 +219,8 @@ impl Agents {
         let prompt = self.means.prompts.render(&filling).map_err(could_not)?;
         let is_about_work = asked.feedback.is_some() || asked.form.has(RoleRule::Mends);
         let thread = Thread::of(job, asked.role, seat, &folder, is_about_work);
-        let earlier =
-            self.records.as_ref().zip(thread.as_ref()).and_then(|(records, one)| one.earlier(records));
+        let kept = self.records.as_ref().zip(thread.as_ref());
+        let earlier = kept.and_then(|(records, one)| one.earlier(records));
         let around = RoleSandbox::new(&self.means.sandboxes, role, allowance.write != Write::Nothing);
         let (launcher, shell) = self.starters(job, seat, around);
         let order = SessionOrder {

@@ -269,8 +269,7 @@ pub(super) fn carry_out(
     let (driver, todo) = opened.map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     tell_opened(&id, driver.summary(), out)?;
-    let codes = |plan: &CampaignPlan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
-    if run_options.document.is_some() || run_options.plan.as_ref().is_some_and(codes) {
+    if run_options.document.is_some() || run_options.plan.as_ref().is_some_and(has_coders) {
         tell_own_reviewer(&session, &run_options.choice, out);
     }
     let wheel = ForegroundRun::new(&session, &stop, out);
@@ -284,12 +283,16 @@ pub(super) fn carry_out(
     }
     let landed =
         unasked && matches!(&rest, DriveEnd::Rests(summary) if summary.standing.end() == Some(End::Complete));
-    let by_flag = options.land.is_some();
-    let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], by_flag)?;
+    let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], options.land.is_some())?;
     if landed {
         tell_branch(&id, out)?;
     }
     Ok(exit)
+}
+
+/// Whether tasks of a plan are stories of a coder.
+fn has_coders(plan: &CampaignPlan) -> bool {
+    plan.tasks.iter().any(|task| task.worker == Worker::Coder)
 }
 
 /// What the person says about the sandboxes of a run.

@@ -42,7 +42,7 @@ impl Taker {
 
     #[track_caller]
     fn next(&self) -> (String, String) {
-        self.posted.recv_timeout(Duration::from_secs(30)).expect("something is posted")
+        self.posted.recv_timeout(Duration::from_secs(30)).unwrap()
     }
 }
 

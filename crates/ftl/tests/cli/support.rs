@@ -65,8 +65,7 @@ impl Dir {
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Dir {
         let path = self.path(name);
         let is_order = |folder: &&str| name.starts_with(*folder) || name.contains(&format!("/{folder}"));
-        if name.ends_with("ftl.toml") || [".ftl/protocols/", ".ftl/prompts/"].iter().any(|one| is_order(&one))
-        {
+        if name.ends_with("ftl.toml") || [".ftl/protocols/", ".ftl/prompts/"].iter().any(is_order) {
             self.trust(text.as_ref());
         }
         fs::create_dir_all(path.parent().unwrap()).unwrap();

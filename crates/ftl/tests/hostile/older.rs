@@ -179,7 +179,10 @@ fn a_run_that_was_killed_in_a_state_whose_text_has_changed_goes_on_from_there() 
             older.dir.ftl(&["audit", "verify"]).code(0).says(&["whole"]);
             let run = older.run("interrupted");
             let before = older.dir.entries(&run);
+            // Three folders above where its command ran then, and where it runs now.
             older.dir.write("go", "");
+            fs::create_dir_all(older.dir.cache()).unwrap();
+            fs::write(older.dir.cache().join("go"), "").unwrap();
             older.dir.ftl(&["resume", &run]).code(0).says(&["complete"]);
             let after = older.dir.entries(&run);
             assert!(after.len() > before.len() && after[0] == before[0], "{name}: the journal goes on");

@@ -136,6 +136,7 @@ fn print_recall(name: &str, half: &[&Case], find: Finder<'_>) -> Vec<f64> {
     row
 }
 
+#[allow(clippy::too_many_lines, reason = "the rows of one table")]
 fn measure(title: &str, half: &[&Case], all: &[&Case], embedder: &dyn Embedder) -> Figures {
     let db = memory(all, embedder);
     let lessons = Lessons::new(&db, embedder);

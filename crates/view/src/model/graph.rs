@@ -220,9 +220,11 @@ mod tests {
         let names: Vec<String> = (0..2000).map(|at| format!("{at:04}")).collect();
         let depends: Vec<Vec<String>> = (0..2000_usize)
             .map(|at| {
-                (at > 40)
-                    .then(|| vec![names[at - 40].clone(), names[at * 7 % at].clone()])
-                    .unwrap_or_default()
+                if at > 40 {
+                    vec![names[at - 40].clone(), names[at * 7 % at].clone()]
+                } else {
+                    Default::default()
+                }
             })
             .collect();
         let nodes: Vec<GraphNode<'_>> =

@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    fn see(timeline: &mut Timeline, seq: u64, fact: Json) {
+    fn see(timeline: &mut Timeline, seq: u64, fact: &Json) {
         let mut entry = json!({ "seq": seq, "at": seq * 10, "instance": 1 });
         entry.as_object_mut().unwrap().extend(fact.as_object().unwrap().clone());
         timeline.see(&serde_json::from_value(entry).unwrap(), "001");
@@ -208,16 +208,16 @@ mod tests {
     #[test]
     fn time_goes_to_what_is_open() {
         let mut timeline = Timeline::default();
-        see(&mut timeline, 1, ask("Task(builder)"));
-        see(&mut timeline, 2, answer_to(1));
-        see(&mut timeline, 3, ask("verify.run"));
-        see(&mut timeline, 4, json!({ "fact": "suspended", "action": "3.0", "service": "s", "until": 9 }));
-        see(&mut timeline, 5, json!({ "fact": "resumed", "action": "3.0" }));
-        see(&mut timeline, 6, answer_to(3));
+        see(&mut timeline, 1, &ask("Task(builder)"));
+        see(&mut timeline, 2, &answer_to(1));
+        see(&mut timeline, 3, &ask("verify.run"));
+        see(&mut timeline, 4, &json!({ "fact": "suspended", "action": "3.0", "service": "s", "until": 9 }));
+        see(&mut timeline, 5, &json!({ "fact": "resumed", "action": "3.0" }));
+        see(&mut timeline, 6, &answer_to(3));
         see(
             &mut timeline,
             7,
-            json!({ "fact": "held", "place": 0, "failure": { "kind": "failed", "message": "m" } }),
+            &json!({ "fact": "held", "place": 0, "failure": { "kind": "failed", "message": "m" } }),
         );
         let wanted = [
             (BarKind::Agent, 10, Some(20)),
@@ -228,7 +228,7 @@ mod tests {
         ];
         assert_eq!(bars(&timeline), wanted);
         assert_eq!(timeline.sums("001", 100)[&BarKind::Person], 30, "it still waits");
-        see(&mut timeline, 8, json!({ "fact": "settled", "end": "stopped", "values": {} }));
+        see(&mut timeline, 8, &json!({ "fact": "settled", "end": "stopped", "values": {} }));
         assert_eq!(bars(&timeline).last(), Some(&(BarKind::Person, 70, Some(80))));
     }
 
@@ -237,8 +237,8 @@ mod tests {
         let mut timeline = Timeline::default();
         let rounds = MAX_BARS as u64 + 5;
         for round in 0..rounds {
-            see(&mut timeline, 2 * round + 1, ask("verify.run"));
-            see(&mut timeline, 2 * round + 2, answer_to(2 * round + 1));
+            see(&mut timeline, 2 * round + 1, &ask("verify.run"));
+            see(&mut timeline, 2 * round + 2, &answer_to(2 * round + 1));
         }
         let all = bars(&timeline);
         assert_eq!(all.len(), MAX_BARS);

@@ -179,7 +179,10 @@ mod tests {
         }
     }
 
-    fn waits(tasks: Vec<(&str, Task)>, now: Time) -> Vec<(String, Vec<(Time, Option<Time>, BarKind)>)> {
+    /// A wait: from when, until when, for what.
+    type Wait = (Time, Option<Time>, BarKind);
+
+    fn waits(tasks: Vec<(&str, Task)>, now: Time) -> Vec<(String, Vec<Wait>)> {
         let mut all = Waits { tasks: BTreeMap::new(), holders: BTreeMap::new(), first: now, now };
         for (seq, task) in tasks {
             for path in &task.delta {

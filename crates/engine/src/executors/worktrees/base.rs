@@ -58,7 +58,7 @@ pub(super) struct Base {
 #[derive(Clone, Debug)]
 enum Came {
     /// It ran, or it is not known why it could not.
-    Ran(Option<VerifyMeasure>),
+    Ran(Option<Box<VerifyMeasure>>),
     /// The surroundings are broken.
     Broken(String),
     /// The base could not be looked at.
@@ -219,7 +219,7 @@ impl Sites {
         let (check, is_ours) = self.base_checks.claim(&question.key, job);
         let came = if is_ours { self.run_check(job, &question, &check) } else { check.wait(&job.cancel) };
         match came {
-            Came::Ran(ran) => Ok(Base { ran, broken: None }),
+            Came::Ran(ran) => Ok(Base { ran: ran.map(|ran| *ran), broken: None }),
             Came::Broken(why) => Ok(Base { ran: None, broken: Some(why) }),
             Came::Failed(failure) => Err(failure),
         }
@@ -296,7 +296,7 @@ impl Sites {
         match ran {
             Ok(ran) => match self.fault_of(&ran, at) {
                 Some(why) => Came::Broken(format!("`{command}`: {why}")),
-                None => Came::Ran(Some(ran)),
+                None => Came::Ran(Some(Box::new(ran))),
             },
             Err(why @ (CouldNotRun::Cancelled | CouldNotRun::Machine(_))) => Came::Failed(no_answer(&why)),
             // A script that is not there yet is what the work may be about.

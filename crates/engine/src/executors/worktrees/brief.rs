@@ -114,7 +114,7 @@ impl Noting {
         let Some(note) = self.sites.note(PINNED, &pin_key(job))?.filter(|note| note != UNPINNED) else {
             return Ok(None);
         };
-        serde_json::from_str(&note).map(Some).map_err(unreadable)
+        serde_json::from_str(&note).map(Some).map_err(|error| unreadable(&error))
     }
 
     /// Parses a brief once: later builders get what the first one got, and of the file only the lessons that were written
@@ -122,7 +122,7 @@ impl Noting {
     fn parse(&self, job: &Job) -> Report {
         let report = self.inner.perform(job);
         let fresh = if let JobEnd::Done(answer) = &report.ended {
-            answer.to::<Spec>().map(Some).map_err(unreadable)
+            answer.to::<Spec>().map(Some).map_err(|error| unreadable(&error))
         } else if matches!(report.ended, JobEnd::Failed(_)) {
             Ok(None)
         } else {
@@ -138,7 +138,7 @@ impl Noting {
                 }
                 (None, None) => return Ok(None),
             };
-            Value::of(&spec).map(Some).map_err(unreadable)
+            Value::of(&spec).map(Some).map_err(|error| unreadable(&error))
         });
         match settled {
             Ok(None) => report,
@@ -148,7 +148,7 @@ impl Noting {
     }
 }
 
-fn unreadable(error: serde_json::Error) -> Failure {
+fn unreadable(error: &serde_json::Error) -> Failure {
     Failure::new(FailureKind::CouldNotRun, format!("what was noted of the brief cannot be read: {error}"))
 }
 
