@@ -4,6 +4,8 @@
 //! Files of languages with a parser are read by it, in one walk without recursion; other files are read by
 //! their lines as one case. Nothing is run, and a name that is made at run time is not seen.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tree_sitter::{Node, TreeCursor};
 
 use super::assertion::{Assertion, one_line};
@@ -15,6 +17,9 @@ pub(super) const MAX_CASES: usize = 5_000;
 
 /// How much of a block is searched for what it hides.
 const MAX_BLOCK_BYTES: usize = 64 * 1024;
+
+/// How long the name of a test may be with the groups around it; the outer ones are left out beyond.
+const MAX_NAME_BYTES: usize = 4_000;
 
 /// How much of a callee or an attribute is read.
 const MAX_CALLEE_BYTES: usize = 400;
@@ -67,7 +72,7 @@ pub(super) struct Mark {
     pub(super) line: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
     /// The test is not run, or its failure is expected.
     Skip,
@@ -90,14 +95,19 @@ pub(super) fn read(path: &str, text: &str) -> Option<Cases> {
     }
     let Some(language) = Language::of(path) else { return Some(super::lines::read(text)) };
     let tree = language.parse(text)?;
-    let mut reader =
-        Reader { text, language, found: Cases::default(), open: Vec::new(), pending: Vec::new() };
+    let mut reader = Reader {
+        text,
+        language,
+        found: Cases::default(),
+        open: Vec::new(),
+        pending: Vec::new(),
+        guards: BTreeMap::new(),
+    };
     let mut cursor = tree.walk();
-    walk(&mut cursor, |node| reader.visit(node));
-    let swallowers = std::mem::take(&mut reader.found.swallowers);
+    walk_inside(&mut cursor, |node, above| reader.visit(node, above));
+    let swallowers: BTreeSet<String> = std::mem::take(&mut reader.found.swallowers).into_iter().collect();
     for case in &mut reader.found.cases {
-        let hidden =
-            case.decorators.iter().find(|text| swallowers.iter().any(|name| decorator_name(text) == name));
+        let hidden = case.decorators.iter().find(|text| swallowers.contains(decorator_name(text)));
         if let Some(text) = hidden.cloned() {
             case.marks.push(Mark { what: What::Swallow, text, line: case.line });
         }
@@ -113,15 +123,28 @@ fn decorator_name(text: &str) -> &str {
 
 /// Visits every node from the top; a visitor that says no is not led below.
 pub(crate) fn walk<'t>(cursor: &mut TreeCursor<'t>, mut visit: impl FnMut(Node<'t>) -> bool) {
+    walk_inside(cursor, |node, _| visit(node));
+}
+
+/// The same with the nodes around each one, from the outside. A node finds its own parent only by a way down from the top,
+/// which takes quadratic time in a deep text.
+pub(super) fn walk_inside<'t>(
+    cursor: &mut TreeCursor<'t>,
+    mut visit: impl FnMut(Node<'t>, &[Node<'t>]) -> bool,
+) {
+    let mut above = Vec::new();
     loop {
-        let below = visit(cursor.node());
+        let node = cursor.node();
+        let below = visit(node, &above);
         if below && cursor.goto_first_child() {
+            above.push(node);
             continue;
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
                 return;
             }
+            above.pop();
         }
     }
 }
@@ -130,6 +153,8 @@ pub(crate) fn walk<'t>(cursor: &mut TreeCursor<'t>, mut visit: impl FnMut(Node<'
 struct Open {
     end: usize,
     inside: Inside,
+    /// The innermost test, this one or one around it.
+    case: Option<usize>,
     /// Whether a runner looks for tests in it.
     is_searched: bool,
 }
@@ -147,20 +172,22 @@ struct Reader<'a> {
     open: Vec<Open>,
     /// Decorators and attributes that stand before what they are about.
     pending: Vec<(String, usize)>,
+    /// What is known of the guards around assertions.
+    guards: guards::Known,
 }
 
 impl<'a> Reader<'a> {
-    fn visit(&mut self, node: Node<'_>) -> bool {
+    fn visit(&mut self, node: Node<'_>, above: &[Node<'_>]) -> bool {
         while self.open.last().is_some_and(|open| open.end <= node.start_byte()) {
             self.open.pop();
         }
         self.calls(node);
         self.rows(node);
         match self.language {
-            Language::Python => self.python(node),
-            Language::Rust => self.rust(node),
-            Language::Go => self.go(node),
-            Language::TypeScript | Language::Tsx | Language::JavaScript => self.script(node),
+            Language::Python => self.python(node, above),
+            Language::Rust => self.rust(node, above),
+            Language::Go => self.go(node, above),
+            Language::TypeScript | Language::Tsx | Language::JavaScript => self.script(node, above),
         }
     }
 
@@ -183,32 +210,42 @@ impl<'a> Reader<'a> {
     }
 
     fn group(&mut self, node: Node<'_>, name: &str) {
-        let inside = Inside::Group(name.to_owned());
-        self.open.push(Open { end: node.end_byte(), inside, is_searched: true });
+        self.enter(node.end_byte(), Inside::Group(name.to_owned()));
     }
 
-    /// The names of the groups around, and then this one.
+    /// What follows up to an end stands inside of this.
+    fn enter(&mut self, end: usize, inside: Inside) {
+        let case = match inside {
+            Inside::Case(at) => Some(at),
+            Inside::Group(_) | Inside::Condition(_) => self.inside_case(),
+        };
+        self.open.push(Open { end, inside, case, is_searched: true });
+    }
+
+    /// The names of the groups around, and then this one. A test of Go has the whole name of the one around it.
     fn full_name(&self, name: &str) -> String {
-        let groups = self.open.iter().filter_map(|open| match &open.inside {
-            Inside::Group(name) => Some(name.as_str()),
-            Inside::Case(at) => self
-                .found
-                .cases
-                .get(*at)
-                .map(|case| case.name.as_str())
-                .filter(|_| self.language == Language::Go),
-            Inside::Condition(_) => None,
-        });
-        let mut parts: Vec<&str> = groups.collect();
-        parts.push(name);
-        parts.join(if self.language == Language::Go { "/" } else { "::" })
+        let is_go = self.language == Language::Go;
+        if is_go {
+            let around = self.inside_case().and_then(|at| self.found.cases.get(at));
+            let around = around.map(|case| case.name.as_str()).filter(|name| name.len() <= MAX_NAME_BYTES);
+            return around.map_or_else(|| name.to_owned(), |around| format!("{around}/{name}"));
+        }
+        let mut parts = vec![name];
+        let mut length = name.len();
+        for open in self.open.iter().rev() {
+            let Inside::Group(group) = &open.inside else { continue };
+            length += group.len() + 2;
+            if length > MAX_NAME_BYTES {
+                break;
+            }
+            parts.push(group);
+        }
+        parts.reverse();
+        parts.join("::")
     }
 
     fn inside_case(&self) -> Option<usize> {
-        self.open.iter().rev().find_map(|open| match open.inside {
-            Inside::Case(at) => Some(at),
-            Inside::Group(_) | Inside::Condition(_) => None,
-        })
+        self.open.last().and_then(|open| open.case)
     }
 
     fn case(&mut self, node: Node<'_>, name: &str, is_test: bool, body: Option<Node<'_>>) {
@@ -221,20 +258,16 @@ impl<'a> Reader<'a> {
         if let Some(body) = body {
             case.is_empty = self.is_empty(body);
             case.returns = self.first_return(body);
-            case.is_constant = guards::is_constant(self.words(body));
+            case.is_constant = guards::is_constant(self.start(body, MAX_BLOCK_BYTES));
             if !is_test && guards::swallows(self.start(body, MAX_BLOCK_BYTES)) {
                 self.found.swallowers.push(name.to_owned());
             }
         }
-        self.open.push(Open {
-            end: node.end_byte(),
-            inside: Inside::Case(self.found.cases.len()),
-            is_searched: true,
-        });
+        self.enter(node.end_byte(), Inside::Case(self.found.cases.len()));
         self.found.cases.push(case);
     }
 
-    fn assertion(&mut self, node: Node<'_>) {
+    fn assertion(&mut self, node: Node<'_>, above: &[Node<'_>]) {
         let Some(at) = self.inside_case() else { return };
         let condition = self.open.iter().rev().find_map(|open| match &open.inside {
             Inside::Condition(condition) => Some(condition.clone()),
@@ -249,8 +282,9 @@ impl<'a> Reader<'a> {
             .find(|open| matches!(open.inside, Inside::Case(_)))
             .map_or(0, |open| open.end);
         let line = self.found.cases[at].line;
-        let around = guards::Around { text: self.text, language: self.language, end, line };
-        assertion.guards = around.count(node).saturating_sub(usize::from(condition.is_some()));
+        let around = guards::Around { text: self.text, language: self.language, end, line, above };
+        let guards = around.count(node, &mut self.guards);
+        assertion.guards = guards.saturating_sub(usize::from(condition.is_some()));
         assertion.is_awaited = around.is_awaited(node);
         self.found.cases[at].assertions.push(assertion);
     }
@@ -395,7 +429,7 @@ fn idle_or_list<'t>(idle: impl Fn(Node<'t>) -> bool) -> impl Fn(Node<'t>) -> boo
 }
 
 impl Reader<'_> {
-    fn python(&mut self, node: Node<'_>) -> bool {
+    fn python(&mut self, node: Node<'_>, above: &[Node<'_>]) -> bool {
         let line = node.start_position().row + 1;
         match node.kind() {
             "decorator" => {
@@ -421,10 +455,10 @@ impl Reader<'_> {
                 self.take_pending(python_skip);
             }
             "assert_statement" => {
-                self.assertion(node);
+                self.assertion(node, above);
                 return false;
             }
-            "call" => return self.python_call(node, line),
+            "call" => return self.python_call(node, above, line),
             "raise_statement" if self.start(node, MAX_CALLEE_BYTES).contains("SkipTest") => {
                 self.mark(What::Skip, "raise SkipTest", line);
             }
@@ -449,7 +483,7 @@ impl Reader<'_> {
         true
     }
 
-    fn python_call(&mut self, node: Node<'_>, line: usize) -> bool {
+    fn python_call(&mut self, node: Node<'_>, above: &[Node<'_>], line: usize) -> bool {
         let callee = self.field(node, "function");
         let (owner, name) = callee.rsplit_once('.').unwrap_or(("", callee));
         let asserts = name.starts_with("assert")
@@ -458,7 +492,7 @@ impl Reader<'_> {
         if skips {
             self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
         } else if asserts {
-            self.assertion(node);
+            self.assertion(node, above);
         }
         !asserts && !skips
     }
@@ -484,7 +518,7 @@ impl Reader<'_> {
         }
     }
 
-    fn rust(&mut self, node: Node<'_>) -> bool {
+    fn rust(&mut self, node: Node<'_>, above: &[Node<'_>]) -> bool {
         let line = node.start_position().row + 1;
         match node.kind() {
             "attribute_item" => {
@@ -529,7 +563,7 @@ impl Reader<'_> {
                 let asserts =
                     ["assert", "debug_assert", "prop_assert"].iter().any(|word| name.starts_with(word));
                 if asserts || name == "panic" {
-                    self.assertion(node);
+                    self.assertion(node, above);
                     return false;
                 }
             }
@@ -546,7 +580,7 @@ impl Reader<'_> {
         true
     }
 
-    fn go(&mut self, node: Node<'_>) -> bool {
+    fn go(&mut self, node: Node<'_>, above: &[Node<'_>]) -> bool {
         let line = node.start_position().row + 1;
         match node.kind() {
             "comment" => {
@@ -576,20 +610,16 @@ impl Reader<'_> {
                     .and_then(|one| whole(one).or_else(|| Some(self.start(one, MAX_CALLEE_BYTES))));
                 let body = node.child_by_field_name("consequence");
                 if let (Some(head), Some(body)) = (head, body) {
-                    self.open.push(Open {
-                        end: body.end_byte(),
-                        inside: Inside::Condition(head.to_owned()),
-                        is_searched: true,
-                    });
+                    self.enter(body.end_byte(), Inside::Condition(head.to_owned()));
                 }
             }
-            "call_expression" => return self.go_call(node, line),
+            "call_expression" => return self.go_call(node, above, line),
             _ => {}
         }
         true
     }
 
-    fn go_call(&mut self, node: Node<'_>, line: usize) -> bool {
+    fn go_call(&mut self, node: Node<'_>, above: &[Node<'_>], line: usize) -> bool {
         let callee = self.field(node, "function");
         if callee == "recover" && self.inside_case().is_some() {
             self.mark(What::Swallow, "recover()", line);
@@ -614,7 +644,7 @@ impl Reader<'_> {
                 }
             }
             _ if testify || (fails && handle) => {
-                self.assertion(node);
+                self.assertion(node, above);
                 return false;
             }
             _ => {}
@@ -622,7 +652,7 @@ impl Reader<'_> {
         true
     }
 
-    fn script(&mut self, node: Node<'_>) -> bool {
+    fn script(&mut self, node: Node<'_>, above: &[Node<'_>]) -> bool {
         let line = node.start_position().row + 1;
         match node.kind() {
             "call_expression" | "member_expression" => {
@@ -635,7 +665,7 @@ impl Reader<'_> {
                     if whole.ends_with(".catch(() => {})") {
                         self.mark(What::Swallow, ".catch(() => {})", line);
                     }
-                    self.assertion(node);
+                    self.assertion(node, above);
                     return false;
                 }
                 if node.kind() == "call_expression" {

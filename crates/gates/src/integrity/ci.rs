@@ -10,6 +10,9 @@ use super::settings::Sides;
 use super::yaml::{Value, read};
 use ftl_code::finding::{Brief, Finding, FindingKind};
 
+/// How many commands or conditions of a document are compared.
+const MAX_COMPARED: usize = 1_000;
+
 /// Keys whose texts are commands.
 const COMMANDS: [&str; 9] =
     ["run", "script", "before_script", "after_script", "command", "commands", "bash", "pwsh", "entry"];
@@ -59,6 +62,10 @@ pub(super) fn look(sides: &Sides<'_>, brief: &Brief) -> Option<Vec<Finding>> {
         }
     };
     let (old, new) = (Facts::of(&before), Facts::of(&after));
+    if old.is_large() || new.is_large() {
+        let message = "it has more commands or conditions than are compared, and it differs";
+        return Some(vec![Finding::block(FindingKind::CiChanged, sides.path, None, message)]);
+    }
     let mut findings = vec![changed("continuous integration differs")];
     let told = new.missing(&old);
     findings.extend(told.into_iter().map(|(kind, word, message)| {
@@ -160,6 +167,11 @@ impl Facts {
             }
         }
         self.walk(value, &inner, depth + 1);
+    }
+
+    /// Whether there is more than is compared with each other.
+    fn is_large(&self) -> bool {
+        self.commands.len().max(self.conditions.len()) > MAX_COMPARED
     }
 
     /// What the older facts had and these have not: its kind, a word of its line, a sentence.

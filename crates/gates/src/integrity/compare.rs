@@ -4,6 +4,7 @@
 //! demands is no concern of this gate.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::assertion::{Assertion, Strength, literals};
 use super::cases::{Case, Cases, Mark, Row, What};
@@ -31,7 +32,7 @@ pub(super) struct Moved {
 struct Asked {
     literals: BTreeSet<String>,
     strength: Strength,
-    around: String,
+    around: Arc<str>,
     /// Whether the base has it nowhere in this file.
     is_new: bool,
 }
@@ -63,13 +64,16 @@ impl Moved {
             self.texts.extend(case.assertions.iter().filter(is_reached).map(|one| one.text.clone()));
         }
         let live: Vec<&Case> = after.cases.iter().filter(runs).collect();
-        let words = |case: &&Case| -> String {
+        let words = |case: &&Case| -> Arc<str> {
             let texts = case.assertions.iter().filter(is_reached).map(|one| one.text.as_str());
-            texts.chain(case.calls.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+            texts.chain(case.calls.iter().map(String::as_str)).collect::<Vec<_>>().join(" ").into()
         };
-        let all = live.iter().map(words).collect::<Vec<_>>().join(" ");
-        let of_file = after.rows.iter().map(|row| (row, all.clone()));
-        let of_cases = live.iter().flat_map(|case| case.rows.iter().map(|row| (row, words(case))));
+        let all: Arc<str> = live.iter().map(words).collect::<Vec<_>>().join(" ").into();
+        let of_file = after.rows.iter().map(|row| (row, Arc::clone(&all)));
+        let of_cases = live.iter().flat_map(|case| {
+            let around = words(case);
+            case.rows.iter().map(move |row| (row, Arc::clone(&around)))
+        });
         let old: BTreeSet<&Row> = before
             .iter()
             .flat_map(|one| one.rows.iter().chain(one.cases.iter().flat_map(|case| &case.rows)))
@@ -90,7 +94,7 @@ impl Moved {
         let new = new.filter(|one| !known.contains(one.text.as_str())).map(|one| Asked {
             literals: one.literals(),
             strength: one.strength,
-            around: one.text.clone(),
+            around: one.text.as_str().into(),
             is_new: true,
         });
         let room = MAX_ASKED.saturating_sub(self.asked.len());
@@ -438,11 +442,14 @@ fn changed(path: &str, name: &str, old: &Assertion, new: &Assertion) -> Option<F
 
 /// Marks that were not there before.
 fn marks(path: &str, name: &str, before: &[Mark], after: &[Mark], is_new: bool) -> Vec<Finding> {
-    let mut left: Vec<&Mark> = before.iter().collect();
+    let mut left: BTreeMap<(What, &str), usize> = BTreeMap::new();
+    for mark in before {
+        *left.entry((mark.what, &mark.text)).or_default() += 1;
+    }
     let mut findings = Vec::new();
     for mark in after {
-        if let Some(at) = left.iter().position(|old| old.what == mark.what && old.text == mark.text) {
-            left.remove(at);
+        if let Some(count) = left.get_mut(&(mark.what, mark.text.as_str())).filter(|count| **count > 0) {
+            *count -= 1;
             continue;
         }
         let (kind, what) = match mark.what {

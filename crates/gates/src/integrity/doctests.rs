@@ -42,9 +42,12 @@ pub(super) fn look(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
             let message = format!("{name} has {} examples, {} before", is.all.len(), was.all.len());
             findings.push(Finding::block(FindingKind::AssertionRemoved, sides.path, at, message));
         }
+        let mut says: BTreeMap<&str, &str> = BTreeMap::new();
+        for (code, said) in &is.all {
+            says.entry(code).or_insert(said);
+        }
         for (code, said) in &was.all {
-            if let Some((_, now)) = is.all.iter().find(|(now, _)| now == code).filter(|(_, now)| now != said)
-            {
+            if let Some(now) = says.get(code.as_str()).filter(|now| **now != said) {
                 let message = format!(
                     "the example `{}` of {name} was to say `{said}` and now `{now}`",
                     super::short(code)

@@ -65,26 +65,36 @@ pub(super) fn look(sides: &Sides<'_>, before: &Cases, paths: &Paths<'_>) -> Vec<
     let tested = tested(before);
     let (Some(was), Some(is)) = (read_all(language, old), read_all(language, new)) else { return Vec::new() };
     let mut findings = Vec::new();
+    let (old, new) = (definitions(&was), definitions(&is));
+    let (from, to) = (imports(&was), imports(&is));
     for name in &tested {
-        let (old, new) = (definitions(&was, name), definitions(&is, name));
-        if let Some(line) = new.last().filter(|_| new.len() > old.len()) {
+        let count = old.get(name.as_str()).map_or(0, Vec::len);
+        let new = new.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
+        if let Some(line) = new.last().filter(|_| new.len() > count) {
             findings.push(block(
                 sides,
                 *line,
                 format!("the file brings its own `{name}`, which its tests are about"),
             ));
         }
-        if let Some((line, message)) = taken_elsewhere(name, &was, &is, paths) {
+        if let Some((line, message)) = taken_elsewhere(name, &from, &to, paths) {
             findings.push(block(sides, line, message));
         }
     }
     let known: BTreeSet<String> = was.units.iter().map(key).collect();
     let functions: BTreeSet<&str> = was.functions.iter().map(|one| one.name.as_str()).collect();
+    let modules = Modules::of(&tested, &to);
+    let mut called: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     for unit in is.units.iter().filter(|unit| !known.contains(&key(unit))) {
         let is_new = is.function_name(unit).is_some_and(|name| !name.is_empty() && !functions.contains(name));
-        if let Some(name) = patched(unit, &is, &tested)
-            .filter(|name| !is_new || is.function_code(unit).contains(&format!("{name}(")))
-        {
+        let Some(name) = patched(unit, &tested, &modules) else { continue };
+        let mut calls = || match unit.function {
+            Some(at) => {
+                called.entry(at).or_insert_with(|| list_called(is.function_code(unit))).contains(&*name)
+            }
+            None => list_called(&unit.code).contains(&*name),
+        };
+        if !is_new || calls() {
             findings.push(block(
                 sides,
                 unit.line,
@@ -169,8 +179,20 @@ fn tested(cases: &Cases) -> BTreeSet<String> {
     found
 }
 
-/// The lines on which a file defines a function of this name, or gives the name to one.
-fn definitions(units: &Units, name: &str) -> Vec<usize> {
+/// The names that a text calls.
+fn list_called(code: &str) -> BTreeSet<&str> {
+    let (heads, _) = code.rsplit_once('(').unwrap_or_default();
+    let heads = heads.split('(').map(|head| {
+        let start = head.rfind(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        start.map_or(head, |at| {
+            head[at..].trim_start_matches(|one: char| !one.is_alphanumeric() && one != '_')
+        })
+    });
+    heads.filter(|name| !name.is_empty()).collect()
+}
+
+/// By their names, the lines on which a file defines functions, or gives the names to some.
+fn definitions(units: &Units) -> BTreeMap<&str, Vec<usize>> {
     const MADE: [&str; 11] = [
         "lambda",
         "=>",
@@ -184,18 +206,44 @@ fn definitions(units: &Units, name: &str) -> Vec<usize> {
         "sinon.",
         "create_autospec",
     ];
-    let by_function = units.functions.iter().filter(|one| one.name == name).map(|one| one.line);
-    let starts =
-        [format!("{name}="), format!("const {name}="), format!("let {name}="), format!("var {name}=")];
-    let fits = |unit: &&Unit| {
-        starts.iter().any(|start| unit.code.starts_with(start.as_str()))
-            && MADE.iter().any(|word| unit.code.contains(word))
-    };
-    by_function.chain(units.units.iter().filter(fits).map(|unit| unit.line)).collect()
+    let mut found: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for one in &units.functions {
+        found.entry(&one.name).or_default().push(one.line);
+    }
+    for unit in &units.units {
+        let starts = ["const ", "let ", "var "];
+        let code = starts.iter().find_map(|start| unit.code.strip_prefix(start)).unwrap_or(&unit.code);
+        let end = code.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(0);
+        if end > 0 && code[end..].starts_with('=') && MADE.iter().any(|word| unit.code.contains(word)) {
+            found.entry(&code[..end]).or_default().push(unit.line);
+        }
+    }
+    found
+}
+
+/// A module by its name or path, with the line that names it.
+type Imports = BTreeMap<String, (String, usize)>;
+
+/// The tested names by the modules that they come from: the first of each module, and of each last name of one.
+struct Modules<'a> {
+    whole: BTreeMap<&'a str, &'a str>,
+    stems: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Modules<'a> {
+    fn of(tested: &'a BTreeSet<String>, imports: &'a Imports) -> Modules<'a> {
+        let mut found = Modules { whole: BTreeMap::new(), stems: BTreeMap::new() };
+        for name in tested {
+            let Some((from, _)) = imports.get(name) else { continue };
+            found.whole.entry(from).or_insert(name);
+            found.stems.entry(stem(from)).or_insert(name);
+        }
+        found
+    }
 }
 
 /// The module that each name of a file comes from.
-fn imports(units: &Units) -> BTreeMap<String, (String, usize)> {
+fn imports(units: &Units) -> Imports {
     let mut found = BTreeMap::new();
     for unit in &units.units {
         let code = unit.code.as_str();
@@ -232,8 +280,7 @@ fn imports(units: &Units) -> BTreeMap<String, (String, usize)> {
 }
 
 /// A name that comes from another module now, though the old one is still there.
-fn taken_elsewhere(name: &str, was: &Units, is: &Units, paths: &Paths<'_>) -> Option<(usize, String)> {
-    let (old, new) = (imports(was), imports(is));
+fn taken_elsewhere(name: &str, old: &Imports, new: &Imports, paths: &Paths<'_>) -> Option<(usize, String)> {
     let ((from, _), (to, line)) = (old.get(name)?, new.get(name)?);
     let is_fake = |module: &str| {
         let lower = module.to_ascii_lowercase();
@@ -247,7 +294,7 @@ fn taken_elsewhere(name: &str, was: &Units, is: &Units, paths: &Paths<'_>) -> Op
 }
 
 /// The tested name that a statement patches.
-fn patched(unit: &Unit, units: &Units, tested: &BTreeSet<String>) -> Option<String> {
+fn patched(unit: &Unit, tested: &BTreeSet<String>, of: &Modules<'_>) -> Option<String> {
     let code = unit.code.as_str();
     const PATCHES: [&str; 9] = [
         "patch(",
@@ -270,19 +317,13 @@ fn patched(unit: &Unit, units: &Units, tested: &BTreeSet<String>) -> Option<Stri
     let modules =
         ["jest.mock(", "vi.mock(", "mock.module(", "jest.doMock(", "vi.doMock(", "unstable_mockModule("];
     if modules.iter().any(|word| code.contains(word)) {
-        let of = imports(units);
-        let module = unit.literals.first()?;
-        return tested.iter().find(|name| of.get(*name).is_some_and(|(from, _)| from == module)).cloned();
+        return of.whole.get(unit.literals.first()?.as_str()).map(|name| (*name).to_owned());
     }
     let (left, _) = code
         .split_once('=')
         .filter(|(left, right)| !right.starts_with(['=', '>']) && !left.ends_with(['!', '<', '>']))?;
     if left.starts_with("sys.modules[") {
-        let module = unit.literals.first()?;
-        return tested
-            .iter()
-            .find(|name| imports(units).get(*name).is_some_and(|(from, _)| stem(from) == stem(module)))
-            .cloned();
+        return of.stems.get(stem(unit.literals.first()?)).map(|name| (*name).to_owned());
     }
     let (owner, name) = left.rsplit_once('.')?;
     let is_own = matches!(owner, "self" | "this" | "cls");

@@ -1,5 +1,7 @@
 //! What stands around an assertion: conditions, handlers and functions by which it may not be reached or not count.
 
+use std::collections::BTreeMap;
+
 use tree_sitter::Node;
 
 use ftl_code::context::Language;
@@ -10,16 +12,22 @@ const MAX_UP: usize = 200;
 /// How much of a handler is read.
 const MAX_HANDLER_BYTES: usize = 4_000;
 
-/// The text around, and where the test ends.
-pub(super) struct Around<'a> {
+/// Whether a node guards what stands in one of its children, by both and the end of the test.
+pub(super) type Known = BTreeMap<(usize, usize, usize), bool>;
+
+/// What stands around an assertion.
+pub(super) struct Around<'a, 't> {
     pub(super) text: &'a str,
     pub(super) language: Language,
+    /// Where the test ends.
     pub(super) end: usize,
     /// The line on which the test begins.
     pub(super) line: usize,
+    /// The nodes around the assertion, from the outside.
+    pub(super) above: &'a [Node<'t>],
 }
 
-impl Around<'_> {
+impl Around<'_, '_> {
     fn words(&self, node: Node<'_>) -> &str {
         let words = self.text.get(node.byte_range()).unwrap_or_default();
         let mut end = words.len().min(MAX_HANDLER_BYTES);
@@ -30,21 +38,23 @@ impl Around<'_> {
     }
 
     /// How many of them there are between an assertion and its test.
-    pub(super) fn count(&self, node: Node<'_>) -> usize {
+    pub(super) fn count(&self, node: Node<'_>, known: &mut Known) -> usize {
         let mut found = 0;
         let mut below = node;
-        for _ in 0..MAX_UP {
-            let Some(around) = below.parent() else { break };
+        for (at, around) in self.above.iter().enumerate().rev().take(MAX_UP) {
             if around.start_position().row < self.line && is_function(around.kind()) {
                 break;
             }
-            found += usize::from(self.guards(around, below));
-            below = around;
+            let key = (around.id(), below.id(), self.end);
+            found += usize::from(*known.entry(key).or_insert_with(|| self.guards(at, below)));
+            below = *around;
         }
         found
     }
 
-    fn guards(&self, around: Node<'_>, below: Node<'_>) -> bool {
+    /// Whether the node at a place among those around guards what stands in one of its children.
+    fn guards(&self, at: usize, below: Node<'_>) -> bool {
+        let around = self.above[at];
         let is_head = |name: &str| around.child_by_field_name(name).is_some_and(|one| one.id() == below.id());
         match around.kind() {
             "if_statement" | "if_expression" | "while_statement" | "while_expression" => {
@@ -57,25 +67,18 @@ impl Around<'_> {
                 let head = self.words(around).lines().next().unwrap_or_default().to_owned();
                 head.contains("AssertionError") || head.contains("suppress(")
             }
-            "go_statement" => !["Wait()", "<-"].iter().any(|word| self.test_of(around).contains(word)),
-            "function_definition" | "function_declaration" | "function_item" => self.is_never_called(around),
-            "arrow_function" | "function_expression" | "closure_expression" | "lambda" => {
-                self.is_dropped(around)
-            }
+            "go_statement" => !["Wait()", "<-"].iter().any(|word| self.test_of(at).contains(word)),
+            "function_definition" | "function_declaration" | "function_item" => self.is_never_called(at),
+            "arrow_function" | "function_expression" | "closure_expression" | "lambda" => self.is_dropped(at),
             _ => false,
         }
     }
 
-    /// The text of the test that a node stands in.
-    fn test_of(&self, node: Node<'_>) -> &str {
-        let mut up = node;
-        for _ in 0..MAX_UP {
-            match up.parent() {
-                Some(parent) if parent.end_byte() <= self.end => up = parent,
-                Some(_) | None => break,
-            }
-        }
-        self.words(up)
+    /// The text of the test that the node at a place stands in.
+    fn test_of(&self, at: usize) -> &str {
+        let up =
+            self.above[..at].iter().rev().take(MAX_UP).take_while(|one| one.end_byte() <= self.end).last();
+        self.words(*up.unwrap_or(&self.above[at]))
     }
 
     /// Whether a handler of a `try` drops what an assertion raises.
@@ -103,33 +106,31 @@ impl Around<'_> {
     }
 
     /// Whether a function inside a test is named nowhere else in it.
-    fn is_never_called(&self, node: Node<'_>) -> bool {
-        let Some(name) = node.child_by_field_name("name") else { return false };
+    fn is_never_called(&self, at: usize) -> bool {
+        let Some(name) = self.above[at].child_by_field_name("name") else { return false };
         let name = self.words(name);
-        self.test_of(node).matches(name).count() < 2
+        self.test_of(at).matches(name).count() < 2
     }
 
     /// Whether a function without a name goes where nobody waits for it.
-    fn is_dropped(&self, node: Node<'_>) -> bool {
-        let mut up = node;
-        let call = loop {
-            match up.parent() {
-                Some(parent) if matches!(parent.kind(), "call_expression" | "call") => break parent,
-                Some(parent) if matches!(parent.kind(), "arguments" | "argument_list") => up = parent,
-                Some(_) | None => return false,
-            }
-        };
+    fn is_dropped(&self, at: usize) -> bool {
+        let is_list = |one: &Node<'_>| matches!(one.kind(), "arguments" | "argument_list");
+        let Some(place) = self.above[..at].iter().rposition(|one| !is_list(one)) else { return false };
+        let call = self.above[place];
+        if !matches!(call.kind(), "call_expression" | "call") {
+            return false;
+        }
         let callee = call.child_by_field_name("function").map(|one| self.words(one)).unwrap_or_default();
         let name = callee.rsplit(['.', ':']).next().unwrap_or(callee);
         match (self.language, name) {
             (_, "setTimeout" | "setImmediate" | "setInterval" | "nextTick" | "queueMicrotask") => {
-                !self.test_of(node).contains("await")
+                !self.test_of(at).contains("await")
             }
-            (_, "then" | "catch" | "finally") => !self.is_awaited(call),
-            (Language::Rust, "spawn") => !self.test_of(node).contains("join"),
+            (_, "then" | "catch" | "finally") => !self.is_awaited_at(place, call),
+            (Language::Rust, "spawn") => !self.test_of(at).contains("join"),
             (Language::Rust, "catch_unwind") => {
                 !["unwrap", "resume_unwind", "expect", "assert"].iter().any(|word| {
-                    let test = self.test_of(call);
+                    let test = self.test_of(place);
                     let after = test.split("catch_unwind").nth(1).unwrap_or_default();
                     after.split_once(");").is_some_and(|(_, rest)| rest.contains(word))
                 })
@@ -140,9 +141,12 @@ impl Around<'_> {
 
     /// Whether somebody waits for a promise, or gets it.
     pub(super) fn is_awaited(&self, node: Node<'_>) -> bool {
+        self.is_awaited_at(self.above.len(), node)
+    }
+
+    fn is_awaited_at(&self, at: usize, node: Node<'_>) -> bool {
         let mut up = node;
-        for _ in 0..MAX_UP {
-            let Some(parent) = up.parent() else { return false };
+        for parent in self.above[..at].iter().rev().take(MAX_UP) {
             match parent.kind() {
                 "await_expression"
                 | "await"
@@ -155,7 +159,7 @@ impl Around<'_> {
                     return parent.child_by_field_name("body").is_some_and(|one| one.id() == up.id());
                 }
                 "expression_statement" | "statement_block" => return false,
-                _ => up = parent,
+                _ => up = *parent,
             }
         }
         false
@@ -192,6 +196,7 @@ pub(super) fn is_constant(body: &str) -> bool {
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with(['#', '/']))
+        .take(2)
         .collect();
     let [line] = lines[..] else { return false };
     let value = line.strip_prefix("return").map_or(line, str::trim).trim_end_matches(';').trim();

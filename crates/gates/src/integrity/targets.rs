@@ -8,6 +8,12 @@ use super::commands::{added, ends_well, keeps, narrows, requested_targets};
 use super::settings::{MAX_FOLLOWED, Sides, is_in};
 use ftl_code::finding::{Brief, Finding, FindingKind};
 
+/// How many lines of one target, or outside of all of them, are compared with each other.
+const MAX_COMPARED: usize = 500;
+
+/// How many bytes of used targets are searched for the variables that they name.
+const MAX_REACHED_BYTES: usize = 200_000;
+
 /// A `Makefile` or `justfile`: the targets that the verify command asks for, and what they need.
 pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
     let (old, new) = (blocks(sides.old()), blocks(sides.now()));
@@ -76,6 +82,10 @@ fn outside_matters([was, is]: [&str; 2], reached: &str) -> bool {
         text.lines().map(str::trim).filter(|line| !line.starts_with(".PHONY")).map(str::to_owned).collect()
     };
     let (old, new) = (lines(was), lines(is));
+    // Where there is more than is compared, nobody knows what is reached.
+    if old.len().max(new.len()) > MAX_COMPARED || reached.len() > MAX_REACHED_BYTES {
+        return true;
+    }
     let named = |name: &str, text: &str| {
         [
             format!("$({name})"),
@@ -108,6 +118,7 @@ fn recipe_keeps([was, is]: [&str; 2]) -> bool {
     let (old, new) = (lines(was), lines(is));
     let weak = |line: &String| narrows(line).or_else(|| ends_well(line)).is_some();
     !old.is_empty()
+        && old.len().max(new.len()) <= MAX_COMPARED
         && !new.iter().filter(|line| !old.contains(line)).any(weak)
         && old.iter().all(|line| new.iter().any(|now| line == now || keeps(line, now)))
 }

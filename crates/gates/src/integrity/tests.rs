@@ -174,6 +174,41 @@ fn hostile_texts_take_bounded_time() {
 }
 
 #[test]
+fn many_statements_take_bounded_time() {
+    let many = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let asserts = many(4_000, &|at| format!("    assert f{at}(1) == 2\n"));
+    let go = |count: usize| {
+        let opens = many(count, &|at| format!("t.Run(\"{at}\", func(t *testing.T) {{\n"));
+        format!("package a\nfunc TestA(t *testing.T) {{\n{opens}t.Error(1)\n{}}}\n", "})\n".repeat(count))
+    };
+    let texts: [(&str, String, String); 9] = [
+        ("src/a.py", String::new(), format!("import os\n{}", many(15_000, &|at| format!("a{at}.b = 1\n")))),
+        ("src/a.go", String::new(), format!("package a\n{}", many(15_000, &|at| format!("var a{at} int\n")))),
+        ("src/a.js", String::new(), many(10_000, &|at| format!("a{at}.b = c;\n"))),
+        ("src/a.sh", String::new(), "a |\n".repeat(50_000)),
+        ("tests/test_a.py", String::new(), "quit()\n".repeat(15_000)),
+        (
+            "tests/test_b.py",
+            format!("def test_a():\n{asserts}"),
+            many(4_000, &|at| format!("sys.modules['a{at}'] = f{at}\n")),
+        ),
+        ("a_test.go", String::new(), go(1_000)),
+        ("Makefile", many(20_000, &|at| format!("A{at} = 1\n")), many(20_000, &|at| format!("A{at} = 2\n"))),
+        (
+            "tests/a.js",
+            String::new(),
+            format!("it('a', () => {{{}{}", "if (a) {".repeat(300), "expect(a).toBe(1);".repeat(4_000)),
+        ),
+    ];
+    let brief = Brief { verify: "make test".to_owned(), ..brief() };
+    for (path, before, after) in &texts {
+        let started = Instant::now();
+        look(&Change { files: vec![file(path, Some(before.as_bytes()), Some(after.as_bytes()))] }, &brief);
+        assert!(started.elapsed() < Duration::from_secs(30), "{path}: {:?}", started.elapsed());
+    }
+}
+
+#[test]
 fn more_tests_than_are_looked_at_do_not_hurt() {
     let many: String = (0..cases::MAX_CASES + 10)
         .map(|at| format!("def test_{at}():\n    assert f({at}) == {at}\n"))

@@ -5,11 +5,14 @@
 
 use tree_sitter::Node;
 
-use super::cases::walk;
+use super::cases::walk_inside;
 use ftl_code::context::Language;
 
 /// How deep a unit may be nested to be looked at.
 const MAX_DEPTH: usize = 400;
+
+/// How many functions may stand in each other for what is inside to count for each of them.
+const MAX_FUNCTIONS: usize = 32;
 
 /// How many literals of one function are remembered.
 const MAX_LITERALS: usize = 500;
@@ -72,9 +75,10 @@ impl Units {
 /// Cuts a text into units. Tests that stand in a product file are left out. `None` where it cannot be parsed.
 pub(super) fn read(language: Language, text: &str) -> Option<Units> {
     let tree = language.parse(text)?;
-    let mut reader = Reader { text, found: Units::default(), open: Vec::new(), functions: Vec::new() };
+    let mut reader =
+        Reader { text, found: Units::default(), open: Vec::new(), functions: Vec::new(), marked: Vec::new() };
     let mut cursor = tree.walk();
-    walk(&mut cursor, |node| reader.visit(node));
+    walk_inside(&mut cursor, |node, above| reader.visit(node, above));
     Some(reader.found)
 }
 
@@ -84,6 +88,8 @@ struct Reader<'a> {
     /// The units that are open, with their ends.
     open: Vec<(usize, usize)>,
     functions: Vec<(usize, usize)>,
+    /// By how deep it is, whether attributes before the next node mark it as a test.
+    marked: Vec<bool>,
 }
 
 /// Nodes whose children are statements of their own.
@@ -139,18 +145,25 @@ impl Reader<'_> {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
-    fn visit(&mut self, node: Node<'_>) -> bool {
+    fn visit(&mut self, node: Node<'_>, above: &[Node<'_>]) -> bool {
         let start = node.start_byte();
-        self.open.retain(|(_, end)| *end > start);
-        self.functions.retain(|(_, end)| *end > start);
+        for open in [&mut self.open, &mut self.functions] {
+            while open.last().is_some_and(|(_, end)| *end <= start) {
+                open.pop();
+            }
+        }
         let kind = node.kind();
+        let is_marked = self.take_mark(node, above.len());
         const OF_LITERALS: [&str; 6] =
             ["string_start", "string_content", "string_end", "string_fragment", "escape_sequence", "`"];
-        if kind.ends_with("comment") || OF_LITERALS.contains(&kind) || self.is_test_of_rust(node) {
+        if kind.ends_with("comment") || OF_LITERALS.contains(&kind) || self.is_test_of_rust(node, is_marked) {
             return false;
         }
-        if is_function(kind) {
+        let opens = is_function(kind) && self.functions.len() < MAX_FUNCTIONS;
+        if opens {
             self.functions.push((self.found.functions.len(), node.end_byte()));
+        }
+        if is_function(kind) {
             let name = node.child_by_field_name("name").map(|name| self.words(name).to_owned());
             self.found.functions.push(Function {
                 name: name.unwrap_or_default(),
@@ -158,12 +171,11 @@ impl Reader<'_> {
                 ..Function::default()
             });
         }
-        let starts = node.is_named() && node.parent().is_some_and(|parent| is_block(parent.kind()));
+        let starts = node.is_named() && above.last().is_some_and(|parent| is_block(parent.kind()));
         if starts && !is_block(kind) && self.open.len() < MAX_DEPTH {
             let parent = self.open.last().map(|(at, _)| *at);
             // A function that is a statement is outside of itself.
-            let own = self.functions.last().filter(|_| is_function(kind)).is_some();
-            let function = self.functions.iter().rev().nth(usize::from(own)).map(|(at, _)| *at);
+            let function = self.functions.iter().rev().nth(usize::from(opens)).map(|(at, _)| *at);
             self.open.push((self.found.units.len(), node.end_byte()));
             let line = node.start_position().row + 1;
             self.found.units.push(Unit { line, function, parent, ..Unit::default() });
@@ -232,27 +244,27 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether attributes before a node mark it as a test; what the node itself is for the next one is noted.
+    fn take_mark(&mut self, node: Node<'_>, depth: usize) -> bool {
+        self.marked.resize(depth + 1, false);
+        let is_marked = self.marked[depth];
+        if node.kind() == "attribute_item" {
+            let squeezed: String = self.words(node).split_whitespace().collect();
+            self.marked[depth] |= squeezed.contains("cfg(test)") || squeezed.ends_with("test]");
+        } else if !node.kind().ends_with("comment") {
+            self.marked[depth] = false;
+        }
+        is_marked
+    }
+
     /// Whether a node is a test of Rust beside the product, or a module of them.
-    fn is_test_of_rust(&self, node: Node<'_>) -> bool {
-        if !matches!(node.kind(), "mod_item" | "function_item" | "impl_item" | "use_declaration") {
-            return false;
+    fn is_test_of_rust(&self, node: Node<'_>, is_marked: bool) -> bool {
+        let name = || node.child_by_field_name("name").map(|name| self.words(name)).unwrap_or_default();
+        match node.kind() {
+            "mod_item" => is_marked || matches!(name(), "tests" | "test"),
+            "function_item" | "impl_item" | "use_declaration" => is_marked,
+            _ => false,
         }
-        let name = node.child_by_field_name("name").map(|name| self.words(name)).unwrap_or_default();
-        if node.kind() == "mod_item" && matches!(name, "tests" | "test") {
-            return true;
-        }
-        let mut before = node.prev_sibling();
-        while let Some(attribute) =
-            before.filter(|one| one.kind() == "attribute_item" || one.kind().ends_with("comment"))
-        {
-            let squeezed: String = self.words(attribute).split_whitespace().collect();
-            let is_mark = attribute.kind() == "attribute_item";
-            if is_mark && (squeezed.contains("cfg(test)") || squeezed.ends_with("test]")) {
-                return true;
-            }
-            before = attribute.prev_sibling();
-        }
-        false
     }
 }
 

@@ -62,14 +62,19 @@ pub(in crate::integrity) fn ends(sides: &Sides<'_>, part: FileRole) -> Vec<Findi
         Finding::block(FindingKind::ExitsEarly, sides.path, Some(line), message)
     };
     let Some(language) = Language::of(sides.path) else { return Vec::new() };
-    let count = |text: &str, word: &str| text.split_whitespace().collect::<String>().matches(word).count();
-    let before = sides.before.unwrap_or_default();
+    let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+    let (old, new) = (squeeze(sides.before.unwrap_or_default()), squeeze(after));
+    let more = |word: &&str| new.matches(*word).count() > old.matches(*word).count();
+    let more: Vec<&str> = EXITS.into_iter().filter(more).collect();
+    if more.is_empty() && language != Language::Go {
+        return Vec::new();
+    }
     let Some(units) = read(language, after) else { return Vec::new() };
+    let expected = find_expected(&units);
     let mut found = Vec::new();
-    for unit in &units.units {
-        let Some(word) = EXITS.iter().find(|word| unit.code.contains(**word)) else { continue };
-        let is_new = count(after, word) > count(before, word);
-        if is_new && !is_expected(&units, unit) {
+    for (unit, is_expected) in units.units.iter().zip(expected) {
+        let word = EXITS.iter().find(|word| unit.code.contains(**word));
+        if let Some(word) = word.filter(|word| more.contains(word) && !is_expected) {
             found.push(told(unit.line, word));
         }
     }
@@ -77,9 +82,19 @@ pub(in crate::integrity) fn ends(sides: &Sides<'_>, part: FileRole) -> Vec<Findi
     found
 }
 
-fn is_expected(units: &Units, unit: &Unit) -> bool {
-    let own = EXPECTS.iter().any(|word| unit.code.contains(word)) && !unit.code.contains("raise SystemExit");
-    own || units.parents(unit).any(|one| EXPECTS.iter().any(|word| one.code.contains(word)))
+/// For each unit, whether it or one around it expects the end of a program.
+fn find_expected(units: &Units) -> Vec<bool> {
+    let speaks = |unit: &Unit| EXPECTS.iter().any(|word| unit.code.contains(word));
+    let spoken: Vec<bool> = units.units.iter().map(speaks).collect();
+    let mut around = vec![false; spoken.len()];
+    for (at, unit) in units.units.iter().enumerate() {
+        // A unit stands behind the one around it in the list.
+        let parent = unit.parent.filter(|parent| *parent < at);
+        around[at] = parent.is_some_and(|parent| spoken[parent] || around[parent]);
+    }
+    let own =
+        |(at, unit): (usize, &Unit)| spoken[at] && !unit.code.contains("raise SystemExit") || around[at];
+    units.units.iter().enumerate().map(own).collect()
 }
 
 /// Go: a main of tests that never runs them.

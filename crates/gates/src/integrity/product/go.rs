@@ -1,8 +1,10 @@
 //! What Go code of the product asks and replaces.
 
+use std::collections::BTreeMap;
+
 use super::words::is_go_framework;
 use super::{Fact, File, assignment, probes, root};
-use crate::integrity::units::Unit;
+use crate::integrity::units::{Unit, Units};
 use ftl_code::finding::FindingKind;
 
 pub(super) fn look(file: &File<'_>, unit: &Unit) -> Vec<Fact> {
@@ -46,21 +48,23 @@ fn asks(unit: &Unit) -> Option<Fact> {
 
 /// A function that is bound to one of another package behind the compiler's back. It stands in a comment.
 fn linked(file: &File<'_>, unit: &Unit) -> Option<Fact> {
-    let above = file.text.lines().nth(unit.line.checked_sub(2)?)?;
+    let above = file.lines.get(unit.line.checked_sub(2)?)?;
     let words = above.trim().strip_prefix("//go:linkname ")?;
     let message = format!("product code binds itself to another package (`{}`)", super::super::short(words));
     Some(Fact::block(FindingKind::RunnerPatched, unit, message))
 }
 
+/// The packages that a file imports, by their last names.
+pub(super) fn list_packages(units: &Units) -> BTreeMap<&str, &str> {
+    let imports = units.units.iter().filter(|one| one.code.starts_with("import"));
+    let paths = imports.flat_map(|one| one.literals.iter().map(String::as_str));
+    paths.map(|path| (path.rsplit('/').next().unwrap_or(path), path)).collect()
+}
+
 fn replaces(file: &File<'_>, unit: &Unit) -> Option<Fact> {
     let (left, right) = assignment(&unit.code)?;
     let (owner, name) = left.split_once('.')?;
-    let is_package = file
-        .units
-        .units
-        .iter()
-        .filter(|one| one.code.starts_with("import"))
-        .any(|one| one.literals.iter().any(|path| path.rsplit('/').next() == Some(owner)));
+    let is_package = file.modules.contains_key(owner);
     let is_function = right.starts_with("func(");
     if !is_package || !name.starts_with(char::is_uppercase) || !is_function {
         return None;

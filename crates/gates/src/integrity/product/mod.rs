@@ -12,6 +12,7 @@ mod script;
 mod shell;
 mod words;
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use super::settings::Sides;
@@ -62,9 +63,38 @@ struct File<'a> {
     path: &'a str,
     text: &'a str,
     units: &'a Units,
+    lines: Vec<&'a str>,
+    /// The module that each name comes from, as its language says it.
+    modules: BTreeMap<&'a str, &'a str>,
+    /// What was asked of functions before, by the question and the function.
+    asked: RefCell<BTreeMap<(&'static str, usize), Option<String>>>,
+    program: OnceCell<bool>,
 }
 
-impl File<'_> {
+impl<'a> File<'a> {
+    fn new(language: Language, path: &'a str, text: &'a str, units: &'a Units) -> File<'a> {
+        let modules = match language {
+            Language::Python => python::list_modules(units),
+            Language::Go => go::list_packages(units),
+            Language::TypeScript | Language::Tsx | Language::JavaScript => script::list_modules(units),
+            Language::Rust => BTreeMap::new(),
+        };
+        let lines = text.lines().collect();
+        File { path, text, units, lines, modules, asked: RefCell::default(), program: OnceCell::new() }
+    }
+
+    /// The answer to a question about the function around a unit, which is looked for once for each function.
+    fn ask_of_function(
+        &self,
+        question: &'static str,
+        unit: &Unit,
+        ask: fn(&Units, &Unit) -> Option<String>,
+    ) -> Option<String> {
+        let Some(function) = unit.function else { return ask(self.units, unit) };
+        let mut asked = self.asked.borrow_mut();
+        asked.entry((question, function)).or_insert_with(|| ask(self.units, unit)).clone()
+    }
+
     /// Whether it is there for tests of its own kind, so that it may know frameworks.
     fn is_for_tests(&self) -> bool {
         is_for_tests(self.path)
@@ -72,6 +102,10 @@ impl File<'_> {
 
     /// Whether it is a program that ends itself: it is called so, or it reads its arguments.
     fn is_program(&self) -> bool {
+        *self.program.get_or_init(|| self.looks_like_program())
+    }
+
+    fn looks_like_program(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or(self.path);
         let stem = name.split('.').next().unwrap_or(name);
         const NAMES: [&str; 8] = ["main", "__main__", "cli", "cmd", "bin", "manage", "server", "app"];
@@ -105,7 +139,7 @@ pub(super) fn facts(path: &str, text: &str) -> Vec<Fact> {
         return if is_shell(path, text) { shell::facts(path, text) } else { Vec::new() };
     };
     let Some(units) = read(language, text) else { return Vec::new() };
-    let file = File { path, text, units: &units };
+    let file = File::new(language, path, text, &units);
     let mut found = Vec::new();
     for unit in &units.units {
         found.extend(match language {
@@ -222,9 +256,11 @@ fn probes(file: &File<'_>, unit: &Unit, strong: &[&str], weak: &[&str]) -> Optio
     let has =
         |words: &[&str]| words.iter().find(|word| unit.code.contains(**word)).map(|word| (*word).to_owned());
     if let Some(word) = has(strong)
-        && let Some(text) = file.units.around(unit).iter().find(|text| says_tests(text))
+        && let Some(text) = file.ask_of_function("tests", unit, |units, unit| {
+            units.around(unit).iter().find(|text| says_tests(text)).map(|text| super::short(text))
+        })
     {
-        return Some(Fact::detects(unit, &format!("`{word}` and `{}`", super::short(text))));
+        return Some(Fact::detects(unit, &format!("`{word}` and `{text}`")));
     }
     let word = has(weak)?;
     let text = unit.literals.iter().find(|text| names_tests(text))?;

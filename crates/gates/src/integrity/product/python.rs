@@ -1,8 +1,10 @@
 //! What Python code of the product asks and replaces.
 
+use std::collections::BTreeMap;
+
 use super::words::PYTHON_FRAMEWORKS;
 use super::{Fact, File, assignment, probes, root};
-use crate::integrity::units::Unit;
+use crate::integrity::units::{Unit, Units};
 use ftl_code::finding::FindingKind;
 
 /// Modules of Python itself that tests and their runner stand on.
@@ -116,22 +118,24 @@ fn framework(file: &File<'_>, unit: &Unit) -> Option<Fact> {
     })
 }
 
-/// Where a name of this file comes from: the module that an import of it names.
-fn module_of(file: &File<'_>, name: &str) -> Option<String> {
-    file.units.units.iter().find_map(|unit| {
+/// Where the names of a file come from: the module that an import of each names first.
+pub(super) fn list_modules(units: &Units) -> BTreeMap<&str, &str> {
+    let mut found = BTreeMap::new();
+    for unit in &units.units {
         let code = unit.code.as_str();
-        let (from, names) = match (code.strip_prefix("from "), code.strip_prefix("import ")) {
-            (Some(rest), _) => rest.split_once(" import ").or_else(|| rest.split_once("import"))?,
-            (None, Some(rest)) => ("", rest),
-            (None, None) => return None,
+        let parts = match (code.strip_prefix("from "), code.strip_prefix("import ")) {
+            (Some(rest), _) => rest.split_once(" import ").or_else(|| rest.split_once("import")),
+            (None, Some(rest)) => Some(("", rest)),
+            (None, None) => None,
         };
-        names.trim_matches(['(', ')', ' ']).split(',').find_map(|one| {
+        let Some((from, names)) = parts else { continue };
+        for one in names.trim_matches(['(', ')', ' ']).split(',') {
             let (path, alias) = one.trim().split_once(" as ").unwrap_or((one.trim(), ""));
             let own = if alias.is_empty() { root(path) } else { alias };
-            let module = if from.is_empty() { path } else { from };
-            (own == name).then(|| module.to_owned())
-        })
-    })
+            found.entry(own).or_insert(if from.is_empty() { path } else { from });
+        }
+    }
+    found
 }
 
 /// A statement that puts something else in the place of what belongs to Python or to a test framework.
@@ -143,7 +147,7 @@ fn replaces(file: &File<'_>, unit: &Unit) -> Option<Fact> {
     };
     if let Some(rest) = code.split("setattr(").nth(1).or_else(|| code.split("patch.object(").nth(1)) {
         let by_name = ["import_module(", "__import__(", "sys.modules", "builtins", "unittest", "pytest"];
-        let is_foreign = module_of(file, root(rest)).is_some_and(|module| is_foreign(&module));
+        let is_foreign = file.modules.get(root(rest)).is_some_and(|module| is_foreign(module));
         if is_foreign || by_name.iter().any(|word| rest.starts_with(word)) {
             return told(&format!("setattr({}", rest.split(',').next().unwrap_or(rest)));
         }
@@ -156,12 +160,12 @@ fn replaces(file: &File<'_>, unit: &Unit) -> Option<Fact> {
         return told(left);
     }
     let (owner, attribute) = left.split_once('.')?;
-    let module = module_of(file, owner)?;
+    let module = *file.modules.get(owner)?;
     let is_value = matches!(right, "\"\"" | "True" | "False" | "None") || right.parse::<f64>().is_ok();
-    let is_runner = PYTHON_FRAMEWORKS.contains(&root(&module)) || module == "builtins";
+    let is_runner = PYTHON_FRAMEWORKS.contains(&root(module)) || module == "builtins";
     let is_own_of_sys = module == "sys" && OWN_OF_SYS.contains(&root(attribute));
     let is_sys = module == "sys" && !is_own_of_sys;
-    ((is_foreign(&module) || is_sys) && (is_runner || !is_value) && !left.contains('['))
+    ((is_foreign(module) || is_sys) && (is_runner || !is_value) && !left.contains('['))
         .then(|| told(left))
         .flatten()
 }
@@ -178,7 +182,8 @@ fn ends(file: &File<'_>, unit: &Unit) -> Option<Fact> {
         let message = format!("product code ends the process with success (`{what}`)");
         Some(Fact::block(FindingKind::ExitsEarly, unit, message))
     };
-    if code.contains("os._exit(") && !file.units.function_code(unit).contains("fork(") {
+    let forks = |units: &Units, unit: &Unit| units.function_code(unit).contains("fork(").then(String::new);
+    if code.contains("os._exit(") && file.ask_of_function("fork", unit, forks).is_none() {
         return told("os._exit");
     }
     let words =

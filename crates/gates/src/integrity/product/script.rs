@@ -1,8 +1,10 @@
 //! What JavaScript and TypeScript code of the product asks and replaces.
 
+use std::collections::BTreeMap;
+
 use super::words::is_script_framework;
 use super::{Fact, File, assignment, probes, root};
-use crate::integrity::units::Unit;
+use crate::integrity::units::{Unit, Units};
 use ftl_code::finding::FindingKind;
 
 /// What every program has, and tests with it.
@@ -120,14 +122,19 @@ fn asks_for_runner(file: &File<'_>, unit: &Unit) -> Option<Fact> {
     Some(Fact::detects(unit, &format!("`{owner}` and `{name}`")))
 }
 
-/// The module that a name of this file was required or imported from.
-fn module_of(file: &File<'_>, name: &str) -> Option<String> {
-    file.units.units.iter().find_map(|unit| {
+/// The modules that the names of a file were required or imported from; the first counts.
+pub(super) fn list_modules(units: &Units) -> BTreeMap<&str, &str> {
+    let mut found = BTreeMap::new();
+    for unit in &units.units {
         let code = unit.code.as_str();
         let is_import = code.starts_with("import") || code.contains("require(");
+        let Some(module) = unit.literals.first().filter(|_| is_import) else { continue };
         let left = code.split("=require(").next().unwrap_or(code).split(" from").next().unwrap_or(code);
-        (is_import && super::words::has_word(left, name)).then(|| unit.literals.first().cloned()).flatten()
-    })
+        for name in left.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '$') {
+            found.entry(name).or_insert(module.as_str());
+        }
+    }
+    found
 }
 
 fn is_foreign(file: &File<'_>, name: &str) -> bool {
@@ -135,7 +142,7 @@ fn is_foreign(file: &File<'_>, name: &str) -> bool {
         let plain = module.strip_prefix("node:").unwrap_or(module);
         NODE.contains(&plain.split('/').next().unwrap_or(plain)) || is_script_framework(module)
     };
-    BUILT_IN.contains(&name) || module_of(file, name).is_some_and(|module| is_module(&module))
+    BUILT_IN.contains(&name) || file.modules.get(name).is_some_and(|module| is_module(module))
 }
 
 /// A statement that puts something else in the place of what belongs to the language or to a test framework.

@@ -39,7 +39,10 @@ fn units(text: &str) -> Vec<Unit> {
         }
         let starts_case = line.trim_start().starts_with("case ");
         match found.last_mut().filter(|_| goes_on || in_case > 0) {
-            Some(last) => last.code = format!("{}\n{line}", last.code),
+            Some(last) => {
+                last.code.push('\n');
+                last.code.push_str(line);
+            }
             None => found.push(Unit { line: at + 1, code: line.to_owned(), ..Unit::default() }),
         }
         in_case += usize::from(starts_case);
