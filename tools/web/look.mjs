@@ -138,7 +138,7 @@ const scenes = {
     await picture(page, 'plan');
     await build.click();
     await page.waitForFunction(() => /#\/runs\/[a-z0-9]+\/graph/.test(location.hash));
-    await page.getByText('001 count-money').first().waitFor();
+    await page.getByText('001 count-money').first().waitFor({ state: 'attached' });
     found.run = page.url().split('/').at(-2);
     await context.close();
   },

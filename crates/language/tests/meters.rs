@@ -134,7 +134,7 @@ fn spends(stage: &mut Stage, action: &Action, usage: Usage) -> Decision {
 /// What the facts say was paid in all.
 fn paid(stage: &Stage) -> u64 {
     let paid = stage.journal.iter().filter_map(|entry| match &entry.fact {
-        Fact::Paid(Payment::BudgetMeter { usage, .. }) => usage.get("tokens").copied(),
+        Fact::Paid(Payment::Budget { usage, .. }) => usage.get("tokens").copied(),
         _ => None,
     });
     paid.sum()
@@ -352,7 +352,7 @@ fn unknown_use_is_the_worst_case_and_marked() {
         "what nobody reported is the worst case"
     );
     let guessed = stage.journal.iter().filter(|entry| {
-        matches!(&entry.fact, Fact::Paid(Payment::BudgetMeter { guessed, .. }) if guessed.contains(&Name::from("tokens")))
+        matches!(&entry.fact, Fact::Paid(Payment::Budget { guessed, .. }) if guessed.contains(&Name::from("tokens")))
     });
     assert_eq!(guessed.count(), 2);
     Run::verify(stage.run.programs().clone(), &stage.journal).unwrap();

@@ -134,7 +134,7 @@ fn a_crash_charges_the_worst_case() {
     let decision = stage.send(Event::Recover);
     assert_eq!(decision.start, std::slice::from_ref(&agent));
     assert_eq!(counts(&stage), (130, 100, 1), "all that was set aside is used, and as much is set aside");
-    let paid = Fact::Paid(Payment::BudgetMeter {
+    let paid = Fact::Paid(Payment::Budget {
         action: agent.id,
         usage: tokens(100),
         guessed: vec![Name::from("tokens")],

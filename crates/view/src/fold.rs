@@ -79,7 +79,7 @@ impl Fold {
                 render_answer(entry, whom.as_ref(), answer, by.as_deref())
             }
             Fact::Paid(Payment::Attempts { .. }) => Some(lines::line(entry)),
-            Fact::Paid(Payment::Meter { .. } | Payment::BudgetMeter { .. } | Payment::Back { .. }) => None,
+            Fact::Paid(Payment::Meter { .. } | Payment::Budget { .. } | Payment::Back { .. }) => None,
             Fact::Set { .. } | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => None,
             Fact::Resumed { by: None, .. } => None,
         }

@@ -127,10 +127,10 @@ fn because(cause: &Cause) -> Option<String> {
 fn render_payment(payment: &Payment) -> String {
     match payment {
         Payment::Meter { meter, .. } => format!("paid {meter}"),
-        Payment::BudgetMeter { action, usage, guessed } if guessed.is_empty() => {
+        Payment::Budget { action, usage, guessed } if guessed.is_empty() => {
             format!("{action} used {}", amounts(usage))
         }
-        Payment::BudgetMeter { action, usage, guessed } => {
+        Payment::Budget { action, usage, guessed } => {
             format!(
                 "{action} used {}; unknown, the worst case was charged: {}",
                 amounts(usage),

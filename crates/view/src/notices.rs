@@ -129,7 +129,7 @@ pub fn of_entry(board: &Board, run: &str, entry: &Entry, near: &mut NearLimits) 
         }
         Fact::Settled { end, .. } if entry.instance == ROOT => vec![about.ended(*end)],
         Fact::Settled { end, .. } => about.task_ended(*end).into_iter().collect(),
-        Fact::Paid(Payment::BudgetMeter { .. }) => about.limits(near),
+        Fact::Paid(Payment::Budget { .. }) => about.limits(near),
         Fact::Paid(Payment::Meter { .. } | Payment::Back { .. } | Payment::Attempts { .. }) => Vec::new(),
         Fact::Opened(_) | Fact::Heard { .. } | Fact::Set { .. } | Fact::Moved { .. } => Vec::new(),
         Fact::Emitted { .. } | Fact::Refilled { .. } | Fact::Reserved { .. } => Vec::new(),

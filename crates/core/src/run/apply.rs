@@ -48,7 +48,7 @@ pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
         Fact::Opened(opened) => open(store, entry, opened),
         Fact::Reserved { action, usage } => reserve(store, entry.instance, *action, usage),
         Fact::Released { action } => release(store, entry.instance, *action),
-        Fact::Paid(Payment::BudgetMeter { action, usage, guessed }) => {
+        Fact::Paid(Payment::Budget { action, usage, guessed }) => {
             charge(store, entry.instance, *action, usage, guessed);
         }
         Fact::Raised { meter, limit, .. } => raise(store, entry.instance, meter, *limit),
@@ -299,7 +299,7 @@ impl Instance {
                 open.died += 1;
                 open.forbidden = forbidden.then(|| Name::from(message.as_str()));
             }),
-            Payment::BudgetMeter { .. } => {}
+            Payment::Budget { .. } => {}
         }
     }
 

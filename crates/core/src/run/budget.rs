@@ -150,7 +150,7 @@ impl Draft<'_> {
             }
         }
         if !charged.is_empty() {
-            self.put(id, Fact::Paid(Payment::BudgetMeter { action, usage: charged, guessed }));
+            self.put(id, Fact::Paid(Payment::Budget { action, usage: charged, guessed }));
         }
     }
 
@@ -158,7 +158,7 @@ impl Draft<'_> {
     /// because that is what is charged when it is never heard of again; where that is not left, it ends
     /// and its instance is held.
     pub(super) fn charge_report(&mut self, id: InstanceId, action: ActionId, usage: &Usage) {
-        self.put(id, Fact::Paid(Payment::BudgetMeter { action, usage: usage.clone(), guessed: Vec::new() }));
+        self.put(id, Fact::Paid(Payment::Budget { action, usage: usage.clone(), guessed: Vec::new() }));
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         let more: Usage = self
             .terms

@@ -537,8 +537,9 @@ pub enum Payment {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<Name>,
     },
-    /// The built-in meters, here and in every ancestor.
-    BudgetMeter {
+    /// The built-in meters, here and in every ancestor. Journals call it by the name that it first had.
+    #[serde(rename = "purse")]
+    Budget {
         /// The action that used them.
         action: ActionId,
         /// How much of what.

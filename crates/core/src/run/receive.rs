@@ -193,7 +193,7 @@ impl Draft<'_> {
     fn charge_known(&mut self, id: InstanceId, action: ActionId, usage: &Usage) {
         if !usage.is_empty() {
             let (usage, guessed) = (usage.clone(), Vec::new());
-            self.put(id, Fact::Paid(Payment::BudgetMeter { action, usage, guessed }));
+            self.put(id, Fact::Paid(Payment::Budget { action, usage, guessed }));
         }
     }
 

@@ -98,7 +98,7 @@ impl Run {
     fn inputs_of_use(&self, batch: &[Entry]) -> Vec<Input> {
         let Some(first) = batch.first() else { return Vec::new() };
         let (action, usage) = match &first.fact {
-            Fact::Paid(Payment::BudgetMeter { action, usage, guessed }) => {
+            Fact::Paid(Payment::Budget { action, usage, guessed }) => {
                 let known = usage.iter().filter(|(name, _)| !guessed.contains(name));
                 (*action, known.map(|(name, amount)| (name.clone(), *amount)).collect())
             }

@@ -258,7 +258,7 @@ impl Stage {
         assert_eq!(asked, waiting, "not everything is asked again: {}", self.describe());
         for entry in &copy.journal[self.journal.len()..] {
             let paid = match &entry.fact {
-                Fact::Paid(Payment::BudgetMeter { guessed, .. }) => !guessed.is_empty(),
+                Fact::Paid(Payment::Budget { guessed, .. }) => !guessed.is_empty(),
                 Fact::Reserved { .. } | Fact::Paid(Payment::Back { .. }) => true,
                 _ => false,
             };

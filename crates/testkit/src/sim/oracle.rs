@@ -361,7 +361,7 @@ impl Sums {
             }
             Fact::Reserved { action, usage } => return self.reserve(entry.seq, id, *action, usage),
             Fact::Released { action } => self.release(id, *action),
-            Fact::Paid(Payment::BudgetMeter { action, usage, .. }) => self.charge(id, *action, usage),
+            Fact::Paid(Payment::Budget { action, usage, .. }) => self.charge(id, *action, usage),
             _ => {}
         }
         Ok(())

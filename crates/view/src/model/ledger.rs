@@ -79,7 +79,7 @@ impl Ledger {
                     }
                 }
             }
-            Fact::Paid(Payment::BudgetMeter { action, usage, guessed }) => {
+            Fact::Paid(Payment::Budget { action, usage, guessed }) => {
                 let whom = self.asked.get(&(entry.instance, *action));
                 let role = whom.and_then(Performer::role).unwrap_or("other").to_owned();
                 self.roles.entry(role).or_default().add(usage, guessed.len());
@@ -134,7 +134,7 @@ mod tests {
         let usage: Usage =
             [("money".into(), money), ("tokens".into(), 10), ("cached_tokens".into(), 4)].into();
         let action = ActionId { entry: 1, index: 0 };
-        let fact = Fact::Paid(Payment::BudgetMeter { action, usage, guessed: Vec::new() });
+        let fact = Fact::Paid(Payment::Budget { action, usage, guessed: Vec::new() });
         Entry { seq, at: seq, instance: InstanceId(1), first: false, fact }
     }
 

@@ -163,7 +163,7 @@ fn heat(server: &Server, protocol: &str) -> Result<(Vec<Json>, Vec<Json>, usize)
                             states.entry(state).or_default().time += entry.at.saturating_sub(since);
                         }
                     }
-                    Fact::Paid(Payment::BudgetMeter { usage, .. }) => {
+                    Fact::Paid(Payment::Budget { usage, .. }) => {
                         if let Some((state, _)) = at.get(&entry.instance) {
                             let of = |name: &str| usage.get(name).copied().unwrap_or(0);
                             let visited = states.entry(state.clone()).or_default();
