@@ -33,7 +33,7 @@ fn refusal(sign: &ForeignSign) -> CommandError {
     let message = format!("this comes from {sign}, and only a person may say it");
     let hint = match sign {
         ForeignSign::Program { .. } => String::from(
-            "say it in a terminal of your own; from here runs can be started and looked at: `ftl \"<task>\"`, `ftl status`, `ftl why`",
+            "say it in a terminal of your own; from here runs can be started and looked at: `ftl \"<task>\"`, `ftl status`, `ftl watch`",
         ),
         ForeignSign::Variable { name, .. } => format!(
             "at a terminal you are asked whether it is you; where {name} is only left over, `unset {name}` in that window"

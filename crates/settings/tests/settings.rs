@@ -84,7 +84,7 @@ fn mistakes_are_told_with_what_to_do() {
         (
             "tokens = 5",
             "are limits, reserve, width, process, memory, worktree, verify, campaign, builder, explorer, landing, keep, \
-             commit, forge, notify, agents, roles, environment, policies and probes",
+             commit, forge, notify, agents, roles, environment, sandbox, policies, probes and trust",
         ),
         (
             "[commit]\nsign_off = \"yes\"",

@@ -99,7 +99,19 @@ mod tests {
             assert_eq!(one.get_arguments().count(), whole.get_arguments().count());
         }
         // Their arguments stand in the list of commands itself.
-        let in_the_list = ["why", "watch", "audit", "serve", "tui", "export", "schema", "completions", "man"];
+        let in_the_list = [
+            "why",
+            "watch",
+            "audit",
+            "trust",
+            "serve",
+            "tui",
+            "export",
+            "sandbox",
+            "schema",
+            "completions",
+            "man",
+        ];
         assert_eq!(missing, in_the_list);
         let rows = CALLED.len() + tasks::CALLED.len() + ftl_compat::CALLED.len();
         assert_eq!(rows + missing.len(), whole.get_subcommands().count(), "a row names no command");
