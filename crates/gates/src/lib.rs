@@ -1,6 +1,6 @@
 //! The gates: what `ftl` itself looks at before it believes that work is done.
 //!
-//! Each gate is a function over plain data: a [`Change`](ftl_git::change::Change), a [`Brief`], texts. Only
+//! Each gate is a function over plain data: a [`Change`], a [`Brief`], texts. Only
 //! `verify` and `preflight` run something, and they do it in a [`CommandPlace`]. A gate states facts, each as one
 //! [`Finding`] with a path and a line; it never asks an agent, never accuses, and never says that something
 //! is fine that it could not read. The crate sees what a change holds and where commands run; never a campaign, a

@@ -2,7 +2,7 @@
 //!
 //! Everything here is read out of the program of `lifecycle`, the built-in one or a user's own; no phase, edge, guard or
 //! payment is known to this code. What it does know is the work that a step of the catalogue does for a task
-//! ([`Work`]), and the names that older work has for the phases of the built-in document.
+//! (`Work`), and the names that older work has for the phases of the built-in document.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Finds the lesson for an error text, as a builder needs it before it tries again.
 //!
-//! First the text itself, then the regular expressions of lessons, then the words. All go through one gate ([`fit::fits`]): how much of the
+//! First the text itself, then the regular expressions of lessons, then the words. All go through one gate (`fit::fits`): how much of the
 //! trigger stands in the error, how rare that is, how much of the error's line the lesson explains, and how far the second is behind. Expressions come
 //! from files that are not trusted: they run in linear time, on a bounded text, a bounded number of
 //! them, and one that cannot be used matches nothing.

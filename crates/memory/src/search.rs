@@ -69,7 +69,7 @@ impl Lessons<'_> {
         Ok(hits.into_iter().take(most).map(|hit| hit.kept.lesson.name().to_owned()).collect())
     }
 
-    /// What speaks for each candidate, best first: what the weights of [`fit`] are fitted on.
+    /// What speaks for each candidate, best first: what the weights of `fit` are fitted on.
     pub fn weigh_candidates(&self, asked: &str, now: &Now) -> Result<Vec<(String, TextEvidence)>, Error> {
         let hits = self.search(asked, SearchMode::Both, now)?;
         Ok(hits.into_iter().map(|hit| (hit.kept.lesson.name().to_owned(), hit.evidence)).collect())

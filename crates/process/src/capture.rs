@@ -137,7 +137,7 @@ impl Captured {
         self.kept
     }
 
-    /// How many bytes were read and not kept; with [`Captured::kept`] this is all there were.
+    /// How many bytes were read and not kept; with `Captured::kept` this is all there were.
     pub fn dropped(&self) -> u64 {
         self.total - self.kept_bytes()
     }

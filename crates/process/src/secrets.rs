@@ -2,7 +2,7 @@
 //!
 //! Two things are removed at every sink: the values that were named to us, and whatever looks like a
 //! key. Every sink goes through here: what processes print, what hands report, what agents say, what people type. A secret is never printed, not even by `Debug`, and never leaves this type but through
-//! [`Key::expose`], which the one request that needs it calls.
+//! `Key::expose`, which the one request that needs it calls.
 
 mod environment;
 

@@ -1,7 +1,7 @@
 //! The plan: which tasks there are, what each depends on, and what may start now.
 //!
 //! A [`Graph`] is made once from the plan's own words and is right by construction: every
-//! dependency names a task and no task waits for itself. It never holds a status; [`Progress`]
+//! dependency names a task and no task waits for itself. It never holds a status; [`PlanProgress`]
 //! does. Nothing here recurses, so a chain may be as long as a plan may be.
 
 mod cycles;

@@ -1,6 +1,6 @@
 //! Workspaces: the XML brief that a builder gets, and what became of it.
 //!
-//! Everything here is pure: texts and values in, texts and values or a [`Refusal`] out; files are the caller's. A
+//! Everything here is pure: texts and values in, texts and values or a refusal out; files are the caller's. A
 //! workspace that is not active is never changed, and no name out of a plan or a file becomes a path unchecked.
 
 mod close;
